@@ -1,0 +1,33 @@
+# Each target builds its own environment in .venv when it needs one: python3 and make are enough.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: demo test lint bench fuzz clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+demo: $(READY)
+	$(BIN)/primalsvm demo --output output/demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.passes $(ARGS)
+
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) output

@@ -1,0 +1,216 @@
+r"""The one judge: how far from the optimum a model can possibly be.
+
+For any (f, b) and any feasible alpha,   D(alpha) <= min P <= P(f, b),   so   P - D   bounds the suboptimality.
+
+Nothing a solver says is believed. alpha is projected into the feasible set, f_alpha is computed again, both sides
+are evaluated in float64, and what rounding can have done is added, so that the printed bound is a bound:
+
+- P: l falls with the margin, so l at the margins lowered by their error is above the true loss.
+- D: the error of |f_alpha|^2 and of the sums is taken off. With a free intercept a projected alpha still misses
+  sum alpha_i y_i = 0 by a rounding error; taking the leftover off one alpha of the heavier class is exactly
+  feasible, and D there follows from a gradient and a curvature.
+
+List, Hush, Scovel, Steinwart (2007); see `gaps` for the quantities of that paper one by one.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .losses import Array
+from .polish import polish
+from .problem import EPS, Problem
+
+SUM = 64 * EPS  # relative error of NumPy's pairwise sum of up to 2^40 terms, each with a few roundings of its own
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proven about a model: dual <= minimum of P <= reachable <= ... and P(model) <= primal.
+
+    Attributes
+    ----------
+    primal : float
+        Upper bound on P of the model, rounding included.
+    dual : float
+        Lower bound on the minimum of P over all models, rounding included.
+    reachable : float
+        Upper bound on the minimum: the best value that any model seen by the judge has (at most `primal`).
+    rounding : float
+        How much of `primal` is allowance for rounding: P of the model is at least primal - rounding.
+    polished : bool
+        Whether the lower bound needed more than the model's own dual point.
+    alpha : array of shape (n,)
+        The feasible dual point that proves `dual`.
+    parts : tuple of Certificate
+        One for each binary problem where there are more than two classes; empty otherwise.
+    """
+
+    primal: float
+    dual: float
+    reachable: float
+    rounding: float = 0.0
+    polished: bool = False
+    alpha: Array | None = field(default=None, repr=False, compare=False)
+    parts: tuple["Certificate", ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence["Certificate"]) -> "Certificate":
+        """The certificate of several problems solved side by side: their sum, with the parts kept."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            primal=sum(part.primal for part in parts),
+            dual=sum(part.dual for part in parts),
+            reachable=sum(part.reachable for part in parts),
+            rounding=sum(part.rounding for part in parts),
+            polished=any(part.polished for part in parts),
+            parts=tuple(parts),
+        )
+
+    @property
+    def gap(self) -> float:
+        """P(model) is at most this far above the minimum."""
+        return max(0.0, self.primal - self.dual)
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / primal, the quantity that `tol` bounds."""
+        return relative_gap(self.primal, self.dual)
+
+    @property
+    def excess(self) -> tuple[float, float]:
+        """How far above the optimum the model is, as a fraction of the optimum: (at least, at most)."""
+        least = (self.primal - self.rounding) / self.reachable - 1.0 if self.reachable > 0 else 0.0
+        most = self.primal / self.dual - 1.0 if self.dual > 0 else (0.0 if self.primal <= 0 else np.inf)
+        return max(0.0, least), most
+
+    def __str__(self):
+        least, most = self.excess
+        above = f"at most {most:.2g}" if least < 1e-9 else f"between {least:.2g} and {most:.2g}"
+        if most >= 1e-3:
+            above = f"at most {most:.2%}" if least < 1e-5 else f"between {least:.2%} and {most:.2%}"
+        return f"{above} above the optimum (primal {self.primal:.9g}, dual {self.dual:.9g})"
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    if primal <= dual:
+        return 0.0
+    return (primal - dual) / primal if np.isfinite(primal) else np.inf
+
+
+def bound_primal(problem: Problem, f: Array, b: float, scores: Array | None = None) -> tuple[float, float]:
+    """(upper bound on P(f, b), how much of it is allowance for rounding)."""
+    scores = problem.scores(f) if scores is None else scores
+    error = problem.score_error(f) + 4 * EPS * (np.abs(scores) + abs(b) + 1.0)
+    margins = problem.margins(scores, b)
+    square = problem.inner(f, f)
+    slack = problem.norm_error(f) + SUM * square
+    rest = 0.5 * square + problem.penalty(b)
+    high = rest + 0.5 * slack + float(np.sum(problem.cost * problem.loss.value(margins - error)))
+    low = rest - 0.5 * slack + float(np.sum(problem.cost * problem.loss.value(margins + error)))
+    if not np.isfinite(high):
+        return np.inf, np.inf
+    return high * (1 + SUM), high * (1 + SUM) - low * (1 - SUM)
+
+
+def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
+    """(lower bound on min P, the feasible alpha it comes from). alpha may be anything: it is projected first.
+
+    Of the feasible multiples of the projected alpha the best is taken: D is a parabola along them.
+    """
+    alpha = problem.project(alpha)
+    f = problem.function(alpha)
+    scale = _best_multiple(problem, alpha, f)
+    alpha, f = np.minimum(scale * alpha, problem.upper), scale * f  # one rounding more; the error terms have room
+    square = problem.inner(f, f)
+    # |f_alpha| <= |f| + e, so |f_alpha|^2 / 2 <= |f|^2 / 2 + e |f| + e^2 / 2
+    e = problem.adjoint_error(alpha)
+    slack = problem.norm_error(f) + SUM * square + 2 * e * np.sqrt(max(square, 0.0)) * (1 + SUM) + e * e
+    quadratic = float(np.sum(problem.loss.bend / 2 * alpha * problem.share(alpha)))
+    tilted = problem.loss.tilt * float(np.sum(alpha))
+    dual = tilted - quadratic - 0.5 * (square + slack) - SUM * (tilted + quadratic)
+    imbalance = float(np.sum(alpha * problem.y))
+    imbalance_error = SUM * float(np.sum(alpha))
+    if problem.intercept == "penalized":
+        dual -= problem.penalty(problem.intercept_scaling**2 * (abs(imbalance) + imbalance_error)) * (1 + SUM)
+    elif problem.intercept == "free":
+        dual -= _balance_loss(problem, alpha, f, imbalance, imbalance_error)
+    if not dual > 0:  # alpha = 0 is feasible and D(0) = 0
+        return 0.0, np.zeros(problem.n)
+    return dual, alpha
+
+
+def _best_multiple(problem: Problem, alpha: Array, f: Array) -> float:
+    """argmax over t of D(t alpha), t alpha in the box."""
+    curve = problem.inner(f, f) + 2 * problem.penalty(problem.intercept_of(alpha))
+    curve += problem.loss.bend * float(alpha @ problem.share(alpha))
+    gain = problem.loss.tilt * float(np.sum(alpha))
+    if not (0.0 < curve < np.inf and 0.0 < gain < np.inf):
+        return 1.0
+    room = float(np.min(problem.upper[alpha > 0] / alpha[alpha > 0]))
+    return min(gain / curve, room)
+
+
+def _balance_loss(problem: Problem, alpha: Array, f: Array, imbalance: float, error: float) -> float:
+    """What D can lose when the leftover of sum alpha_i y_i is taken off one alpha of the heavier class.
+
+    D(alpha - t e_j) = D(alpha) - t g_j - t^2 / 2 (|phi(x_j)|^2 + bend / c_j),   |g_j| <= |r'| + |phi(x_j)| |f|
+
+    Rounding may hide which class is heavier: then both cases are possible and the worse one counts.
+    """
+    norm = float(np.sqrt(max(problem.inner(f, f) + problem.norm_error(f), 0.0))) + problem.adjoint_error(alpha)
+    worst = 0.0
+    for sign in (1.0, -1.0):
+        leftover = sign * imbalance + error
+        if leftover <= 0.0:
+            continue
+        able = np.flatnonzero((problem.y == sign) & (alpha >= leftover))
+        if not len(able):
+            return np.inf
+        j = able[np.argmin(problem.norms[able])]
+        bend = problem.loss.bend / problem.cost[j]
+        gradient = problem.loss.tilt + bend * alpha[j] + problem.norms[j] * norm
+        loss = leftover * gradient + 0.5 * leftover**2 * (problem.squared_norms[j] + bend)
+        worst = max(worst, loss * (1 + SUM))
+    return worst
+
+
+def certificate(
+    problem: Problem,
+    f: Array,
+    b: float,
+    alpha: Array | None = None,
+    *,
+    tol: float = 0.0,
+    deep: bool = True,
+    max_seconds: float | None = None,
+) -> Certificate:
+    """Judge the model (f, b), with the dual point alpha if there is one.
+
+    Without an alpha, or where the one given leaves a relative gap above `tol`, the margins suggest another. For the
+    hinge that can be hopeless although the model is good, so with `deep` it is then polished until the looseness of
+    the lower bound no longer matters beside the model's own suboptimality, or until max_seconds have passed.
+    """
+    begin = time.perf_counter()
+    scores = problem.scores(f)
+    primal, rounding = bound_primal(problem, f, b, scores)
+    dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))
+    if relative_gap(primal, dual) > tol and np.isfinite(primal):
+        own = bound_dual(problem, problem.slope_alpha(problem.margins(scores, b)))
+        dual, feasible = max((dual, feasible), own, key=lambda pair: pair[0])
+    reachable, polished = primal, False
+    if deep and relative_gap(primal, dual) > tol:
+        start = (f, b) if np.isfinite(primal) else (np.zeros(problem.size), 0.0)
+        for point in polish(problem, *start):
+            better, candidate = bound_dual(problem, point.alpha)
+            if better > dual:
+                dual, feasible, polished = better, candidate, True
+            reachable = min(reachable, bound_primal(problem, point.f, point.b, point.scores)[0])
+            if relative_gap(primal, dual) <= tol or reachable - dual <= max(0.01 * (primal - dual), 1e-9 * primal):
+                break
+            if max_seconds is not None and time.perf_counter() - begin > max_seconds:
+                break
+    return Certificate(primal, dual, reachable, rounding, polished, feasible)

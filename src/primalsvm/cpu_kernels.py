@@ -1,0 +1,213 @@
+"""All compiled code. Row access and the loops that use it share this file: Numba's cache does not notice a change in
+a helper that lives in another one. Kernels receive arrays and numbers only; anything else would compile anew in every
+process in spite of cache=True.
+
+Dense and CSR rows, float32 and float64, 32- and 64-bit indices share one body: row_dot and row_add are chosen by the
+type of `rows`. Sums are float64 always.
+"""
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from .matrix import DenseRows
+
+
+def row_dot(rows, i, w):
+    """<x_i, w>"""
+
+
+def row_add(rows, i, scale, w):
+    """w += scale x_i"""
+
+
+def _is_dense(rows) -> bool:
+    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is DenseRows
+
+
+@overload(row_dot)
+def _row_dot(rows, i, w):
+    if _is_dense(rows):
+
+        def dense(rows, i, w):
+            x = rows.values[i]
+            total = 0.0
+            for j in range(x.size):
+                total += x[j] * w[j]
+            return total
+
+        return dense
+
+    def sparse(rows, i, w):
+        total = 0.0
+        for k in range(rows.indptr[i], rows.indptr[i + 1]):
+            total += rows.data[k] * w[rows.indices[k]]
+        return total
+
+    return sparse
+
+
+@overload(row_add)
+def _row_add(rows, i, scale, w):
+    if _is_dense(rows):
+
+        def dense(rows, i, scale, w):
+            x = rows.values[i]
+            for j in range(x.size):
+                w[j] += scale * x[j]
+
+        return dense
+
+    def sparse(rows, i, scale, w):
+        for k in range(rows.indptr[i], rows.indptr[i + 1]):
+            w[rows.indices[k]] += scale * rows.data[k]
+
+    return sparse
+
+
+@njit
+def _random_below(seed, n):
+    """A number in 0 .. n-1 from a xorshift generator whose state is seed[0]; the same on every machine."""
+    x = seed[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    seed[0] = x
+    return np.int64(x % np.uint64(n))
+
+
+@njit
+def _shuffle(order, size, seed):
+    for k in range(size - 1, 0, -1):
+        j = _random_below(seed, k + 1)
+        order[k], order[j] = order[j], order[k]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def dual_coordinate_pass(
+    rows, stored, y, cost, squared_norms, tilt, bend, bound, centre, reach, alpha, w, balance, order, active, limits, seed
+):
+    """Each alpha_i of the active ones set to its optimum, in random order; returns how many stay active.
+
+    w is f's weights and `rows` are X's; or, where `stored`, w is the scores K (alpha y) and `rows` are K's.
+    The intercept is  b = centre + reach * balance,  balance = sum alpha_i y_i  (reach = 0: b stays where it is).
+    limits: [0] and [1] the largest and least projected gradient of this pass; [2] and [3] those of the last one,
+    beyond which an alpha_i at its bound is put aside (Hsieh et al. 2008, section 3.2).
+    """
+    _shuffle(order, active, seed)
+    high, low = -np.inf, np.inf
+    total = balance[0]
+    k = 0
+    while k < active:
+        i = order[k]
+        stiffness = bend / cost[i]
+        a = alpha[i]
+        score = w[i] if stored else row_dot(rows, i, w)
+        g = y[i] * (score + centre + reach * total) - tilt + stiffness * a  # of -D in alpha_i
+        top = bound * cost[i]
+        projected = g
+        aside = False
+        if a <= 0.0:
+            aside = g > limits[2]
+            projected = min(g, 0.0)
+        elif a >= top:
+            aside = g < limits[3]
+            projected = max(g, 0.0)
+        if aside:
+            active -= 1
+            order[k], order[active] = order[active], order[k]
+            continue
+        high = max(high, projected)
+        low = min(low, projected)
+        if projected > 1e-14 or projected < -1e-14:
+            diagonal = squared_norms[i] + reach + stiffness
+            if diagonal > 0.0:
+                moved = min(max(a - g / diagonal, 0.0), top)
+            else:  # an empty row: D is linear in alpha_i
+                moved = top if g < 0.0 else 0.0
+            change = (moved - a) * y[i]
+            if change != 0.0:
+                alpha[i] = moved
+                total += change
+                row_add(rows, i, change, w)
+        k += 1
+    balance[0] = total
+    limits[0] = high
+    limits[1] = low
+    return active
+
+
+TINY_SCALE = 1e-6
+FREE, PENALIZED = 1, 2  # how pegasos_pass treats the intercept; 0: there is none
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def pegasos_pass(
+    rows, y, share, squared_norms, h, lam, batch, project, average, intercept, reach, order, v, u, scalars, seed
+):
+    """One pass of Pegasos in batches drawn without replacement, w = scale * v.
+
+    share_i = n c_i / sum c weighs the samples; h is Huber's width, 0 for the hinge; reach is s^2 of a penalised
+    intercept b = scale * b_v. scalars: [0] t, [1] scale, [2] |v|^2, [3] sum of t * scale so far, [4] b or b_v,
+    [5] to b_v what u is to v, [6] sum of t.
+    The average of all w_t with weights t is (scalars[3] v - u) / scalars[6]: u gathers every change of v times the sum of
+    weights before it (a lazy average, O(nnz) a step).
+    """
+    n = order.size
+    _shuffle(order, n, seed)
+    pull = np.empty(batch)
+    t, scale, square, weight, b, b_past, times = scalars
+    for begin in range(0, n, batch):
+        size = min(batch, n - begin)
+        t += 1.0
+        shift = b if intercept == FREE else scale * b
+        for k in range(size):
+            i = order[begin + k]
+            m = y[i] * (scale * row_dot(rows, i, v) + shift)
+            if m <= 1.0 - h:
+                pull[k] = share[i]
+            elif m < 1.0 + h:
+                pull[k] = share[i] * (1.0 + h - m) / (2.0 * h)
+            else:
+                pull[k] = 0.0
+        if t > 1.0:  # the first step forgets w_1, which is 0
+            scale *= 1.0 - 1.0 / t
+        shift = 0.0
+        for k in range(size):
+            if pull[k] > 0.0:
+                i = order[begin + k]
+                change = y[i] * pull[k] / (lam * t * size * scale)
+                if project:
+                    square += change * (2.0 * row_dot(rows, i, v) + change * squared_norms[i])
+                row_add(rows, i, change, v)
+                if average:
+                    row_add(rows, i, change * weight, u)
+                if intercept == PENALIZED:
+                    square += change * (2.0 * b + change * reach)
+                    b += change * reach
+                    b_past += change * reach * weight
+                shift += y[i] * pull[k] / size
+        if intercept == FREE:
+            b += shift / np.sqrt(t)
+        if project and scale * scale * square * lam > 1.0:
+            scale = 1.0 / np.sqrt(lam * square)
+        if scale < TINY_SCALE:  # fold it into v before weight v - u cancels; N = weight v - u stays what it is
+            for j in range(v.size):
+                if average:
+                    u[j] -= weight * v[j]
+                v[j] *= scale
+            if intercept == PENALIZED:
+                b_past -= weight * b
+                b *= scale
+            square *= scale * scale
+            weight, scale = 0.0, 1.0
+        if average:
+            weight += t * scale
+            times += t
+    scalars[0] = t
+    scalars[1] = scale
+    scalars[2] = square
+    scalars[3] = weight
+    scalars[4] = b
+    scalars[5] = b_past
+    scalars[6] = times

@@ -1,0 +1,55 @@
+"""More than two classes as several binary problems, and their scores back as one answer.
+
+one-vs-rest: problem k is class k (+1) against all others (-1); one problem where there are two classes.
+one-vs-one:  problem (j, k), j < k, is class j (+1) against class k (-1) on their samples only.
+With two classes both are the same: classes[1] is +1, as everywhere in scikit-learn.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .losses import Array
+
+
+class Part(NamedTuple):
+    """One binary problem: which samples it has (None: all) and their labels, and a name for messages."""
+
+    rows: np.ndarray | None
+    y: Array
+    name: str
+
+
+def split(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Part]:
+    """The binary problems of `labels`, given as indices into `classes`."""
+    if len(classes) == 2:
+        return [Part(None, np.where(labels == 1, 1.0, -1.0), f"{classes[1]} against {classes[0]}")]
+    if multi_class == "ovr":
+        return [Part(None, np.where(labels == k, 1.0, -1.0), f"{c} against the rest") for k, c in enumerate(classes)]
+    parts = []
+    for j in range(len(classes)):
+        for k in range(j + 1, len(classes)):
+            rows = np.flatnonzero((labels == j) | (labels == k))
+            parts.append(Part(rows, np.where(labels[rows] == j, 1.0, -1.0), f"{classes[j]} against {classes[k]}"))
+    return parts
+
+
+def join(scores: Array, n_classes: int, multi_class: str) -> Array:
+    """Scores (n, parts) as the decision function: (n,) for two classes, else (n, n_classes)."""
+    if n_classes == 2:
+        return scores[:, 0]
+    if multi_class == "ovr":
+        return scores
+    votes = np.zeros((len(scores), n_classes))
+    confidence = np.zeros((len(scores), n_classes))
+    part = 0
+    for j in range(n_classes):
+        for k in range(j + 1, n_classes):
+            wins = scores[:, part] > 0
+            votes[wins, j] += 1
+            votes[~wins, k] += 1
+            confidence[:, j] += scores[:, part]
+            confidence[:, k] -= scores[:, part]
+            part += 1
+    # the confidences break ties between votes and never more: squashed into (-1/3, 1/3)
+    return votes + confidence / (3 * (np.abs(confidence) + 1))

@@ -1,0 +1,310 @@
+r"""The problem, stated once.
+
+    P(f, b)  = 1/2 |f|^2 + sum_i c_i l(m_i)                         m_i = y_i (f(x_i) + b)
+    D(alpha) = sum_i c_i r(alpha_i / c_i) - 1/2 |f_alpha|^2         f_alpha = sum_i alpha_i y_i phi(x_i)
+               0 <= alpha_i <= u c_i,   and   sum_i alpha_i y_i = 0  when the intercept is free
+
+`intercept` is part of it: "none" (b = 0), "free", or "penalized" (LIBLINEAR's way: a constant feature of value s,
+which adds b^2 / 2 s^2 to P and takes s^2 / 2 (sum_i alpha_i y_i)^2 from D; s is `intercept_scaling`).
+
+f is a vector of numbers whose meaning only the problem knows: the weights w (d,) of a linear problem, the expansion
+coefficients beta (n,) of a kernel problem, f = sum_j beta_j k(x_j, .). Algorithms use verbs that both understand:
+
+    scores(f)       f(x_i) for all i, without b                 one pass
+    adjoint(v)      sum_i v_i phi(x_i) as an f                  one pass (linear), free (kernel)
+    inner(f, g)     <f, g>
+
+Each verb has its rounding error beside it; the certificate adds them up.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from .losses import Array, Loss
+from .matrix import DenseRows, Matrix
+from .piecewise import crossing, minimize_along
+
+EPS = 2.0**-52
+INTERCEPTS = ("none", "penalized", "free")
+
+
+@dataclass(eq=False)
+class Problem:
+    """What linear and kernel problems share: labels, costs, loss, intercept, and all that follows from margins."""
+
+    y: Array  # (n,) in {-1, +1}
+    cost: Array  # (n,) c_i >= 0
+    loss: Loss
+    intercept: str = "free"
+    intercept_scaling: float = 1.0
+
+    def __post_init__(self):
+        if self.intercept not in INTERCEPTS:
+            raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}, got {self.intercept!r}.")
+        self.y = np.ascontiguousarray(self.y, dtype=np.float64)
+        self.cost = np.ascontiguousarray(self.cost, dtype=np.float64)
+        if not np.isin(self.y, (-1.0, 1.0)).all():
+            raise ValueError("y must hold -1 and +1 only.")
+        if not (np.isfinite(self.cost).all() and (self.cost >= 0).all()):
+            raise ValueError("the costs C * weight must be finite and not negative.")
+        if len(self.y) != self.n or len(self.cost) != self.n:
+            raise ValueError(f"y and cost must have {self.n} entries, got {len(self.y)} and {len(self.cost)}.")
+
+    # what a kind of problem must say ----------------------------------------------------------------------------
+    kind: ClassVar[str]
+
+    @property
+    def n(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """The length of f."""
+        raise NotImplementedError
+
+    @property
+    def entries(self) -> int:
+        """How many stored numbers one pass reads."""
+        raise NotImplementedError
+
+    @property
+    def squared_norms(self) -> Array:
+        """|phi(x_i)|^2, the penalised intercept's constant feature not included."""
+        raise NotImplementedError
+
+    def scores(self, f: Array) -> Array:
+        raise NotImplementedError
+
+    def adjoint(self, v: Array) -> Array:
+        raise NotImplementedError
+
+    def inner(self, f: Array, g: Array) -> float:
+        raise NotImplementedError
+
+    def score_error(self, f: Array) -> Array:
+        """A bound on |computed - exact| for each entry of scores(f)."""
+        raise NotImplementedError
+
+    def norm_error(self, f: Array) -> float:
+        """A bound on |computed - exact| for inner(f, f)."""
+        raise NotImplementedError
+
+    def adjoint_error(self, v: Array) -> float:
+        """A bound on the norm of computed - exact for adjoint(v)."""
+        raise NotImplementedError
+
+    # what follows -------------------------------------------------------------------------------------------------
+    @property
+    def upper(self) -> Array:
+        """u c_i: where the box ends. A sample without cost has an empty box whatever u is."""
+        return np.where(self.cost > 0, self.loss.bound, 1.0) * self.cost
+
+    @cached_property
+    def norms(self) -> Array:
+        return np.sqrt(self.squared_norms)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What a solver may need of a problem; checked by solve()."""
+        traits = {"smooth": self.loss.smooth, "lipschitz": self.loss.lipschitz, self.kind: True}
+        return frozenset(name for name, holds in traits.items() if holds)
+
+    def margins(self, scores: Array, b: float) -> Array:
+        return self.y * (scores + b)
+
+    def penalty(self, b: float) -> float:
+        """What P charges for the intercept."""
+        return 0.5 * (b / self.intercept_scaling) ** 2 if self.intercept == "penalized" else 0.0
+
+    def primal(self, f: Array, b: float, scores: Array | None = None) -> float:
+        """P(f, b), plainly computed; the certificate has the version with error bounds."""
+        margins = self.margins(self.scores(f) if scores is None else scores, b)
+        return 0.5 * self.inner(f, f) + self.penalty(b) + float(self.cost @ self.loss.value(margins))
+
+    def dual(self, alpha: Array, f: Array | None = None) -> float:
+        """D(alpha) for a feasible alpha, plainly computed."""
+        f = self.function(alpha) if f is None else f
+        return self.dual_gain(alpha) - 0.5 * self.inner(f, f) - self.penalty(self.intercept_of(alpha))
+
+    def dual_gain(self, alpha: Array) -> float:
+        """sum_i c_i r(alpha_i / c_i)"""
+        return float(np.sum(self.loss.tilt * alpha - self.loss.bend / 2 * alpha * self.share(alpha)))
+
+    def dual_gradient(self, alpha: Array, margins: Array) -> Array:
+        """dD / dalpha_i = r'(alpha_i / c_i) - m_i, with the margins of f_alpha and its intercept."""
+        return self.loss.tilt - self.loss.bend * self.share(alpha) - margins
+
+    def share(self, alpha: Array) -> Array:
+        """alpha_i / c_i, and 0 where the sample has no cost."""
+        return np.divide(alpha, self.cost, out=np.zeros(self.n), where=self.cost > 0)
+
+    def function(self, alpha: Array) -> Array:
+        """f_alpha"""
+        return self.adjoint(alpha * self.y)
+
+    def intercept_of(self, alpha: Array) -> float:
+        """The intercept that belongs to alpha where alpha determines it: s^2 sum alpha_i y_i, penalised; else 0."""
+        if self.intercept != "penalized":
+            return 0.0
+        return self.intercept_scaling**2 * float(np.sum(alpha * self.y))
+
+    def best_intercept(self, scores: Array) -> float:
+        """argmin over b of P, exactly (List et al. 2007, eq. 19 and 21; their b is minus ours)."""
+        if self.intercept == "none":
+            return 0.0
+        quadratic = self.intercept_scaling**-2 if self.intercept == "penalized" else 0.0
+        return minimize_along(self.loss, self.cost, self.y * scores, self.y, quadratic=quadratic)
+
+    def slope_alpha(self, margins: Array) -> Array:
+        """alpha_i = -c_i l'(m_i): the dual point that a primal point suggests.
+
+        Where the intercept is free and b is the best one, some margins sit on the hinge's kink and any slope in
+        [-1, 0] is theirs: the one that balances sum alpha_i y_i is taken.
+        """
+        alpha = -self.cost * self.loss.slope(margins)
+        if self.intercept == "free" and not self.loss.smooth:
+            surplus = float(np.sum(alpha * self.y))
+            for i in np.flatnonzero(np.abs(margins - 1.0) <= 1e-9 * (1.0 + np.abs(margins))):
+                moved = np.clip(alpha[i] - self.y[i] * surplus, 0.0, self.cost[i])
+                surplus += self.y[i] * (moved - alpha[i])
+                alpha[i] = moved
+        return alpha
+
+    def project(self, alpha: Array, metric: Array | None = None) -> Array:
+        """The nearest feasible point: into the box and, with a free intercept, onto sum alpha_i y_i = 0.
+
+        alpha_i = clip(a_i - t y_i / metric_i, 0, u c_i) with the t that meets the hyperplane.
+        """
+        upper = self.upper
+        alpha = np.nan_to_num(np.asarray(alpha, dtype=np.float64), nan=0.0, posinf=np.inf, neginf=0.0)
+        alpha = np.where(np.isposinf(alpha) & np.isposinf(upper), 0.0, alpha)
+        if self.intercept != "free":
+            return np.clip(alpha, 0.0, upper)
+        alpha = np.minimum(alpha, np.where(np.isposinf(upper), alpha, 2.0 * upper))  # keeps the sums below finite
+        ease = np.ones(self.n) if metric is None else 1.0 / metric
+        # y_i alpha_i falls with t from its largest value to its least, along slope -ease_i; crossing() wants it to rise
+        top = np.where(self.y > 0, upper, 0.0)  # the largest y_i alpha_i, at t = -infinity
+        rising = np.isposinf(top)  # ... which an unbounded alpha_i never reaches: it starts on its slope
+        level = float(np.sum(np.where(rising, -alpha, -top)))
+        rate = float(np.sum(ease[rising]))
+        begin = np.where(self.y > 0, alpha - upper, -alpha) / ease
+        end = np.where(self.y > 0, alpha, upper - alpha) / ease
+        at = np.concatenate([begin, end])
+        bend = np.concatenate([ease, -ease])
+        finite = np.isfinite(at)
+        t = crossing(level, rate, at[finite], np.zeros(int(finite.sum())), bend[finite])
+        return np.clip(alpha - t * self.y * ease, 0.0, upper)
+
+
+@dataclass(eq=False)
+class LinearProblem(Problem):
+    """f(x) = <w, x>. `f` is w."""
+
+    X: Matrix = field(kw_only=True)
+
+    kind: ClassVar[str] = "linear"
+
+    @property
+    def n(self):
+        return self.X.shape[0]
+
+    @property
+    def size(self):
+        return self.X.shape[1]
+
+    @property
+    def entries(self):
+        return self.X.entries
+
+    @property
+    def squared_norms(self):
+        return self.X.squared_norms
+
+    @property
+    def rows(self):
+        return self.X.rows
+
+    def scores(self, f):
+        return self.X.matvec(f) if np.any(f) else np.zeros(self.n)
+
+    def adjoint(self, v):
+        return self.X.transpose_matvec(v)
+
+    def inner(self, f, g):
+        return float(f @ g)
+
+    def score_error(self, f):
+        return (self.X.matvec_terms + 2) * EPS * float(np.linalg.norm(f)) * self.norms
+
+    def norm_error(self, f):
+        return (self.size + 8) * EPS * float(f @ f)
+
+    def adjoint_error(self, v):
+        return (self.X.transpose_terms + 8) * EPS * float(np.abs(v) @ self.norms)
+
+
+@dataclass(eq=False)
+class KernelProblem(Problem):
+    """f(x) = sum_j beta_j k(x_j, x), with the kernel matrix K stored. `f` is beta.
+
+    The entries of K are k(x_i, x_j) to a relative accuracy of `accuracy` times sqrt(k_ii k_jj): they come from
+    rounded arithmetic, and a matrix rounded off is no longer quite positive.
+    """
+
+    K: Array = field(kw_only=True)  # (n, n) float32 or float64, symmetric and positive up to rounding
+    accuracy: float | None = field(default=None, kw_only=True)
+
+    kind: ClassVar[str] = "kernel"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.K.ndim != 2 or self.K.shape[0] != self.K.shape[1]:
+            raise ValueError(f"a kernel matrix must be square, got shape {self.K.shape}.")
+        if self.accuracy is None:
+            self.accuracy = 8 * float(np.finfo(self.K.dtype).eps)
+
+    @property
+    def n(self):
+        return self.K.shape[0]
+
+    @property
+    def size(self):
+        return self.K.shape[0]
+
+    @property
+    def entries(self):
+        return self.K.size
+
+    @property
+    def rows(self):
+        return DenseRows(self.K)
+
+    @cached_property
+    def squared_norms(self):
+        return np.maximum(self.K.diagonal().astype(np.float64), 0.0)
+
+    def scores(self, f):
+        if not np.any(f):
+            return np.zeros(self.n)
+        if self.K.dtype == np.float64:
+            return self.K @ f
+        blocks = range(0, self.n, 256)
+        return np.concatenate([self.K[i : i + 256].astype(np.float64) @ f for i in blocks])
+
+    def adjoint(self, v):
+        return np.array(v, dtype=np.float64)
+
+    def inner(self, f, g):
+        return float(f @ self.scores(g))
+
+    def score_error(self, f):
+        return ((self.n + 2) * EPS + self.accuracy) * float(np.abs(f) @ self.norms) * self.norms
+
+    def norm_error(self, f):
+        return (2 * (self.n + 8) * EPS + self.accuracy) * float(np.abs(f) @ self.norms) ** 2
+
+    def adjoint_error(self, v):
+        return 0.0

@@ -1,0 +1,251 @@
+"""The one loop: step, judge, record, stop. Time, tolerance, history, printing and Ctrl-C live here and nowhere else.
+
+A solver is a frozen dataclass of hyperparameters with
+
+    needs                     what the problem must offer: "smooth", "lipschitz", "linear", "kernel"
+    init(problem, start)      a state: a dataclass with .f, .b, .alpha (None if it has none), .passes
+    step(problem, state)      one iteration, in place
+
+and inherits from Solver, which registers it under its name.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from .certificate import Certificate, certificate, relative_gap
+from .losses import Array
+from .problem import Problem
+
+STALLED_AFTER = 10  # certificates in a row without any progress
+FREE_WORK = 1_000_000  # multiplications, a millisecond: below this accuracy costs nothing, see Judge.satisfied
+JUDGING_SHARE = 0.1  # of the solver's time may go into certificates
+
+
+class State(Protocol):
+    f: Array
+    b: float
+    alpha: Array | None
+    passes: float
+
+
+class Start(NamedTuple):
+    """Where to start: a primal point, and a dual point if there is one."""
+
+    f: Array
+    b: float = 0.0
+    alpha: Array | None = None
+
+
+class Solver:
+    """Base of all solvers; see the module's text for what one must have."""
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    registry: ClassVar[dict[str, type["Solver"]]] = {}
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        Solver.registry[cls.name] = cls
+
+    def init(self, problem: Any, start: Start | None = None) -> Any:
+        raise NotImplementedError
+
+    def step(self, problem: Any, state: Any) -> None:
+        raise NotImplementedError
+
+
+class Record(NamedTuple):
+    """One line of the history: the best bounds known after `iteration` steps and `seconds` of the solver's time."""
+
+    iteration: int
+    seconds: float
+    passes: float
+    primal: float
+    dual: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """The best model found, its certificate, and how the run went."""
+
+    f: Array
+    b: float
+    alpha: Array | None
+    certificate: Certificate
+    status: str  # converged, max_iter, max_seconds, interrupted, stopped, stalled, diverged
+    iterations: int
+    seconds: float
+    history: tuple[Record, ...]
+
+
+WORDS = {
+    "smooth": "a smooth loss",
+    "lipschitz": "a Lipschitz loss",
+    "linear": "a linear problem",
+    "kernel": "a kernel problem",
+}
+
+
+def check_accepts(problem: Problem, solver: Solver) -> None:
+    """Raise ValueError, with a sentence, where the problem lacks what the solver needs."""
+    missing = sorted(solver.needs - problem.offers)
+    if missing:
+        wanted = " and ".join(WORDS.get(trait, trait) for trait in missing)
+        others = [name for name, other in Solver.registry.items() if other.needs <= problem.offers]
+        raise ValueError(
+            f"{solver.name} needs {wanted}; this is a {problem.kind} problem with the {problem.loss.name} loss. "
+            f"Solvers that accept it: {', '.join(others) or 'none yet'}."
+        )
+
+
+class Judge:
+    """Keeps the best primal point, the best dual point and the history; decides when judging is worth its time.
+
+    A certificate is due when the iteration number has doubled since the last one, and otherwise whenever all
+    certificates together have taken less than a tenth of the solver's time. The deep ones (a polished lower bound,
+    for solvers without an alpha) must pay their way in the same manner.
+    """
+
+    def __init__(self, problem: Problem, tol: float, certify_every: int | None):
+        self.problem, self.tol, self.certify_every = problem, tol, certify_every
+        self.primal, self.dual, self.reachable, self.rounding = np.inf, 0.0, np.inf, 0.0
+        self.best = Start(np.zeros(problem.size), 0.0, None)
+        self.alpha = np.zeros(problem.n)
+        self.polished = False
+        self.history: list[Record] = []
+        self.seconds = self.deep_seconds = 0.0
+        self.last_iteration = 0
+        self.unmoved = 0
+
+    def due(self, iteration: int, solver_seconds: float) -> bool:
+        if self.certify_every is not None:
+            return iteration % self.certify_every == 0
+        return iteration >= 2 * self.last_iteration or self.seconds <= JUDGING_SHARE * solver_seconds
+
+    def deep_due(self, solver_seconds: float) -> bool:
+        return self.deep_seconds <= JUDGING_SHARE * solver_seconds
+
+    def look(self, state: State, iteration: int, seconds: float, *, deep: bool, limit: float | None = None) -> None:
+        """Judge a state and record the best bounds known."""
+        begin = time.perf_counter()
+        b = self.problem.best_intercept(self.problem.scores(state.f)) if self.problem.intercept == "free" else state.b
+        seen = certificate(self.problem, state.f, b, state.alpha, tol=self.tol, deep=deep, max_seconds=limit)
+        before = (self.primal, self.dual)
+        if seen.primal < self.primal:
+            self.primal, self.rounding = seen.primal, seen.rounding
+            self.best = Start(state.f.copy(), b)
+        if seen.dual > self.dual:
+            self.dual, self.alpha, self.polished = seen.dual, seen.alpha, seen.polished
+        self.reachable = min(self.reachable, seen.reachable)
+        self.unmoved = self.unmoved + 1 if before == (self.primal, self.dual) else 0
+        self.last_iteration = iteration
+        spent = time.perf_counter() - begin
+        self.seconds += spent
+        self.deep_seconds += spent if deep else 0.0
+        self.history.append(
+            Record(iteration, seconds, state.passes, self.primal, self.dual, max(0.0, self.primal - self.dual))
+        )
+
+    @property
+    def relative_gap(self) -> float:
+        return relative_gap(self.primal, self.dual)
+
+    def satisfied(self, passes: float) -> bool:
+        """Is the tolerance met, and would going on cost more than nothing?
+
+        A problem of a few thousand numbers is solved as far as float64 goes: then its answer does not depend on the
+        order of the rows, on how X is stored, or on whether a row stands twice or weighs double.
+        """
+        cheap = passes * self.problem.entries < FREE_WORK and self.relative_gap > 1e-14
+        return self.relative_gap <= self.tol and not cheap
+
+    def line(self) -> str:
+        r = self.history[-1]
+        bounds = f"primal {r.primal:<14.8g} dual {r.dual:<14.8g} relative gap {self.relative_gap:.1e}"
+        return f"step {r.iteration:<6d} {r.seconds:8.2f} s   {bounds}"
+
+    def certificate(self) -> Certificate:
+        reachable = min(self.reachable, self.primal)
+        return Certificate(self.primal, self.dual, reachable, self.rounding, self.polished, self.alpha)
+
+
+def solve(
+    problem: Problem,
+    solver: Solver,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    max_seconds: float | None = None,
+    certify_every: int | None = None,
+    callback: Callable[[Record], Any] | None = None,
+    start: Start | None = None,
+    verbose: str = "",
+) -> Result:
+    """Run `solver` on `problem` until P - D <= tol P, proven by the judge, or until something else ends the run.
+
+    Parameters
+    ----------
+    tol : relative duality gap to reach.
+    max_iter, max_seconds : limits on the number of steps and on wall-clock time.
+    certify_every : judge every so many steps; None lets judging take about a tenth of the time.
+    callback : called with each Record; returning True stops the run with status "stopped".
+    start : a point to start from, for instance that of a problem with a similar C.
+    verbose : a name to print one line per certificate under; "" prints nothing.
+
+    Ctrl-C ends the run with status "interrupted" and the best model so far; the caller decides what to raise.
+    """
+    check_accepts(problem, solver)
+    judge = Judge(problem, tol, certify_every)
+    clock = time.perf_counter()
+    seconds, iteration, status = 0.0, 0, ""
+    state: Any = None
+    try:
+        begin = time.perf_counter()
+        state = solver.init(problem, start)
+        seconds += time.perf_counter() - begin
+        judge.look(state, 0, seconds, deep=False)
+        if judge.satisfied(state.passes):
+            status = "converged"
+        while not status:
+            begin = time.perf_counter()
+            with np.errstate(over="ignore", invalid="ignore"):
+                solver.step(problem, state)
+            seconds += time.perf_counter() - begin
+            iteration += 1
+            out_of_time = max_seconds is not None and time.perf_counter() - clock >= max_seconds
+            if not np.isfinite(state.f).all():
+                status = "diverged"
+            elif judge.due(iteration, seconds) or iteration >= max_iter or out_of_time:
+                # a solver without an alpha may need the deep look to see a small gap at all
+                deep = state.alpha is None and iteration > 1 and judge.deep_due(seconds)
+                judge.look(state, iteration, seconds, deep=deep, limit=JUDGING_SHARE * seconds)
+                if verbose:
+                    print(f"[{verbose}] {judge.line()}", flush=True)
+                if judge.satisfied(state.passes):
+                    status = "converged"
+                elif callback is not None and callback(judge.history[-1]):
+                    status = "stopped"
+                elif judge.unmoved >= STALLED_AFTER:
+                    status = "stalled"
+            if not status and iteration >= max_iter:
+                status = "max_iter"
+            if not status and out_of_time:
+                status = "max_seconds"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        if state is not None and np.isfinite(state.f).all():
+            judge.look(state, iteration, seconds, deep=False)
+    if judge.relative_gap > tol and status in ("max_iter", "max_seconds", "stalled") and state.alpha is None:
+        limit = None if max_seconds is None else JUDGING_SHARE * max_seconds
+        judge.look(replace(state, f=judge.best.f, b=judge.best.b), iteration, seconds, deep=True, limit=limit)
+    if judge.relative_gap <= tol and status not in ("interrupted", "stopped"):
+        status = "converged"
+    if verbose:
+        print(f"[{verbose}] {status} after {iteration} steps: {judge.certificate()}", flush=True)
+    f, b, _ = judge.best
+    return Result(f, b, judge.alpha, judge.certificate(), status, iteration, seconds, tuple(judge.history))
