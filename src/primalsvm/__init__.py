@@ -3,6 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from .certificate import Certificate
+from .certify import certify
 from .linear_svc import LinearSVC
 from .losses import Hinge, Huber, SquaredHinge
 from .problem import KernelProblem, LinearProblem
@@ -25,5 +26,6 @@ __all__ = [
     "Solver",
     "SquaredHinge",
     "Start",
+    "certify",
     "solve",
 ]

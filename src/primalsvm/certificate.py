@@ -209,7 +209,7 @@ def certificate(
             if better > dual:
                 dual, feasible, polished = better, candidate, True
             reachable = min(reachable, bound_primal(problem, point.f, point.b, point.scores)[0])
-            if relative_gap(primal, dual) <= tol or reachable - dual <= max(0.01 * (primal - dual), 1e-9 * primal):
+            if relative_gap(primal, dual) <= tol or reachable - dual <= max(0.01 * (primal - dual), 1e-8 * primal):
                 break
             if max_seconds is not None and time.perf_counter() - begin > max_seconds:
                 break
