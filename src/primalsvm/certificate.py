@@ -38,6 +38,8 @@ class Certificate:
         Lower bound on the minimum of P over all models, rounding included.
     reachable : float
         Upper bound on the minimum: the best value that any model seen by the judge has (at most `primal`).
+    b : float
+        The intercept of the model judged.
     rounding : float
         How much of `primal` is allowance for rounding: P of the model is at least primal - rounding.
     polished : bool
@@ -51,6 +53,7 @@ class Certificate:
     primal: float
     dual: float
     reachable: float
+    b: float = 0.0
     rounding: float = 0.0
     polished: bool = False
     alpha: Array | None = field(default=None, repr=False, compare=False)
@@ -101,6 +104,7 @@ def relative_gap(primal: float, dual: float) -> float:
     return (primal - dual) / primal if np.isfinite(primal) else np.inf
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a model may be absurd; its bound is then infinite
 def bound_primal(problem: Problem, f: Array, b: float, scores: Array | None = None) -> tuple[float, float]:
     """(upper bound on P(f, b), how much of it is allowance for rounding)."""
     scores = problem.scores(f) if scores is None else scores
@@ -116,12 +120,14 @@ def bound_primal(problem: Problem, f: Array, b: float, scores: Array | None = No
     return high * (1 + SUM), high * (1 + SUM) - low * (1 - SUM)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
     """(lower bound on min P, the feasible alpha it comes from). alpha may be anything: it is projected first.
 
     Of the feasible multiples of the projected alpha the best is taken: D is a parabola along them.
     """
-    alpha = problem.project(alpha)
+    alpha = np.nan_to_num(np.asarray(alpha, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    alpha = problem.project(np.clip(alpha, 0.0, problem.upper))
     f = problem.function(alpha)
     scale = _best_multiple(problem, alpha, f)
     alpha, f = np.minimum(scale * alpha, problem.upper), scale * f  # one rounding more; the error terms have room
@@ -140,7 +146,7 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
         dual -= _balance_loss(problem, alpha, f, imbalance, imbalance_error)
     if not dual > 0:  # alpha = 0 is feasible and D(0) = 0
         return 0.0, np.zeros(problem.n)
-    return dual, alpha
+    return float(dual), alpha
 
 
 def _best_multiple(problem: Problem, alpha: Array, f: Array) -> float:
@@ -178,17 +184,18 @@ def _balance_loss(problem: Problem, alpha: Array, f: Array, imbalance: float, er
     return worst
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def certificate(
     problem: Problem,
     f: Array,
-    b: float,
+    b: float | None = None,
     alpha: Array | None = None,
     *,
     tol: float = 0.0,
     deep: bool = True,
     max_seconds: float | None = None,
 ) -> Certificate:
-    """Judge the model (f, b), with the dual point alpha if there is one.
+    """Judge the model (f, b), with the dual point alpha if there is one. Without a b, the best one is f's.
 
     Without an alpha, or where the one given leaves a relative gap above `tol`, the margins suggest another. For the
     hinge that can be hopeless although the model is good, so with `deep` it is then polished until the looseness of
@@ -196,6 +203,7 @@ def certificate(
     """
     begin = time.perf_counter()
     scores = problem.scores(f)
+    b = problem.best_intercept(scores) if b is None else b
     primal, rounding = bound_primal(problem, f, b, scores)
     dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))
     if relative_gap(primal, dual) > tol and np.isfinite(primal):
@@ -203,8 +211,7 @@ def certificate(
         dual, feasible = max((dual, feasible), own, key=lambda pair: pair[0])
     reachable, polished = primal, False
     if deep and relative_gap(primal, dual) > tol:
-        start = (f, b) if np.isfinite(primal) else (np.zeros(problem.size), 0.0)
-        for point in polish(problem, *start):
+        for point in polish(problem, f if np.isfinite(primal) else np.zeros(problem.size)):
             better, candidate = bound_dual(problem, point.alpha)
             if better > dual:
                 dual, feasible, polished = better, candidate, True
@@ -213,4 +220,4 @@ def certificate(
                 break
             if max_seconds is not None and time.perf_counter() - begin > max_seconds:
                 break
-    return Certificate(primal, dual, reachable, rounding, polished, feasible)
+    return Certificate(primal, dual, reachable, b, rounding, polished, feasible)

@@ -21,7 +21,7 @@ from .losses import Array, make_loss
 from .matrix import Matrix, as_matrix
 from .multiclass import Part, join, split
 from .problem import LinearProblem
-from .solve import Record, Result, Start, check_accepts, solve
+from .solve import Record, Result, Solver, Start, check_accepts, solve
 from .solvers import make_solver
 
 INTERCEPTS = {True: "free", False: "none", "penalized": "penalized"}
@@ -51,8 +51,9 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Weight of the losses against the norm of w.
     solver : str or Solver, default="auto"
-        "dual_coordinate_ascent" (what "auto" takes), "projected_gradient", "gradient_descent" (smooth losses),
-        "subgradient" and "pegasos" (Lipschitz losses), or an object such as ``Pegasos(batch=100)``.
+        "auto" takes "newton" for up to a few hundred features, else "dual_coordinate_ascent". Also
+        "projected_gradient", "gradient_descent" (smooth losses), "subgradient" and "pegasos" (Lipschitz losses), or an
+        object such as ``Pegasos(batch=100)``.
     tol : float, default=1e-3
         Relative duality gap to reach: the model is then proven to be within that fraction of its own objective.
     max_iter : int, default=1000
@@ -181,9 +182,9 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         parts = split(labels, classes, self.multi_class)
         starts = self._starts(classes, parts, X.shape)
         self.classes_ = classes
-        self.solver_ = self._make_solver()
         matrix = as_matrix(X)
         problems = [self._problem(matrix, weight, part) for part in parts]
+        self.solver_ = self._make_solver(problems[0])
         check_accepts(problems[0], self.solver_)
         results = self._solve_all(problems, parts, starts)
         self._store(results, parts, len(labels))
@@ -231,8 +232,8 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         make_loss(self.loss)
         make_solver(self.solver)
 
-    def _make_solver(self):
-        solver = make_solver(self.solver)
+    def _make_solver(self, problem: LinearProblem) -> Solver:
+        solver = make_solver(self.solver, problem)
         if self.random_state is not None and is_dataclass(solver) and hasattr(solver, "seed"):
             solver = replace(solver, seed=int(check_random_state(self.random_state).randint(2**31)))
         return solver

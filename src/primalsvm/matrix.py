@@ -89,8 +89,8 @@ class Dense:
     def take(self, rows: np.ndarray) -> "Dense":
         return Dense(self.values[rows])
 
-    def row(self, i: int) -> Array:
-        return self.values[i].astype(np.float64)
+    def toarray(self) -> Array:
+        return self.values.astype(np.float64)
 
     @cached_property
     def squared_norms(self) -> Array:
@@ -150,8 +150,8 @@ class Sparse:
     def take(self, rows: np.ndarray) -> "Sparse":
         return Sparse(self.csr[rows])
 
-    def row(self, i: int) -> Array:
-        return self.csr[[i]].toarray()[0].astype(np.float64)
+    def toarray(self) -> Array:
+        return self.csr.toarray().astype(np.float64)
 
     @cached_property
     def squared_norms(self) -> Array:

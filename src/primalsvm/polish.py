@@ -31,64 +31,138 @@ from .piecewise import minimize_along
 from .problem import Problem
 
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients
-NEWTON_STEPS = 30  # a stage: Newton on a piecewise quadratic ends after a few, or h was cut too fast
+STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
 SHRINK = 0.2  # h of the next stage over h of this one
+FIRST_H, LAST_H = 0.5, 1e-10
+FINISH_POINTS, FINISH_ROUNDS = 500, 10
 
 
 @dataclass
-class Point:
-    """A primal point and the dual point it suggests."""
+class NewtonPath:
+    """Where the path h -> 0 stands. h = 0 for losses that need no smoothing."""
 
     f: Array
     b: float
-    scores: Array
-    alpha: Array
+    scores: Array  # (n,) of f
+    alpha: Array  # (n,) suggested by the margins; feasible up to sum alpha_i y_i = 0
+    h: float
+    steps: int = 0  # in this stage
+    stage_done: bool = False
+    ended: bool = False  # nothing left to gain, or no progress at this h
+    passes: float = 0.0
 
 
-def polish(problem: Problem, f: Array, b: float) -> Iterator[Point]:
-    """Points whose alpha gives better and better lower bounds; the caller judges them and stops."""
-    if problem.loss.smooth:
-        yield minimize_smooth(problem, f, b)[0]
+def begin_path(problem: Problem, f: Array) -> NewtonPath:
+    """At f, with the first h."""
+    h = 0.0 if problem.loss.smooth else FIRST_H
+    path = NewtonPath(f=np.array(f, dtype=np.float64), b=0.0, scores=problem.scores(f), alpha=np.zeros(problem.n), h=h)
+    _look(_smoothed(problem, path.h), path)
+    return path
+
+
+def advance(problem: Problem, path: NewtonPath) -> None:
+    """One Newton step with exact line search, after shrinking h where the last step finished a stage."""
+    if path.ended:
         return
-    h, converged = 0.5, True
-    while converged and h > 1e-10:
-        point, converged = minimize_smooth(replace(problem, loss=Huber(h)), f, b, path=True)
-        f, b = point.f, point.b
-        yield point
-        h *= SHRINK
-
-
-def minimize_smooth(problem: Problem, f: Array, b: float, *, path: bool = False) -> tuple[Point, bool]:
-    """Newton's method with exact line search from (f, b); the point reached and whether its gap is small enough.
-
-    Small enough is near the limit of float64, or, on the path h -> 0, a tenth of what the smoothing itself costs.
-    """
+    if path.stage_done and path.h:
+        path.h *= SHRINK
+        path.steps = 0
+    smooth = _smoothed(problem, path.h)
     weight = _intercept_weight(problem)
-    scores = problem.scores(f)
-    converged = False
-    for _ in range(NEWTON_STEPS):
-        b = problem.best_intercept(scores)
-        margins = problem.margins(scores, b)
-        alpha = -problem.cost * problem.loss.slope(margins)
-        f_alpha = problem.function(alpha)
-        primal = problem.primal(f, b, scores)
-        gap = primal - problem.dual(alpha, f_alpha)
-        smoothing = float(np.sum(problem.loss.bend / 2 * alpha * (1.0 - problem.share(alpha)))) if path else 0.0
-        converged = gap <= max(0.1 * smoothing, 1e-14 * primal)
-        if converged:
-            break
-        weights = problem.cost * problem.loss.curvature(margins)
-        p, p_scores, p_b = newton_direction(problem, f - f_alpha, weights)
+    f_alpha = _look(smooth, path)
+    if not path.stage_done:
+        margins = smooth.margins(path.scores, path.b)
+        p, p_scores, p_b = newton_direction(smooth, path.f - f_alpha, smooth.cost * smooth.loss.curvature(margins))
         t = minimize_along(
-            problem.loss,
-            problem.cost,
+            smooth.loss,
+            smooth.cost,
             margins,
-            problem.y * (p_scores + p_b),
-            linear=problem.inner(f, p) + weight * b * p_b,
-            quadratic=problem.inner(p, p) + weight * p_b * p_b,
+            smooth.y * (p_scores + p_b),
+            linear=smooth.inner(path.f, p) + weight * path.b * p_b,
+            quadratic=smooth.inner(p, p) + weight * p_b * p_b,
         )
-        f, scores = f + t * p, scores + t * p_scores
-    return Point(f, b, scores, alpha), converged
+        path.f, path.scores = path.f + t * p, path.scores + t * p_scores
+        path.steps += 1
+        path.passes += 3.0
+        _look(smooth, path)
+    if path.stage_done and path.h:
+        finish(problem, path)
+    stuck = path.steps >= STAGE_STEPS and not path.stage_done
+    path.ended = stuck or (path.stage_done and path.h * SHRINK < LAST_H)
+
+
+def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:
+    """The path's state after each stage, with better and better lower bounds; the caller judges them and stops."""
+    path = begin_path(problem, f)
+    while not path.ended:
+        advance(problem, path)
+        if path.stage_done or path.ended:
+            yield path
+
+
+def finish(problem: Problem, path: NewtonPath) -> None:
+    r"""Try to jump from the path to its end: the hinge's own optimum, if the points near the margin are the right ones.
+
+    Away from the margin alpha_i is 0 or c_i. On it, m_i = 1, which with f = f_alpha is a linear system in the alpha_i of
+    the near points (and b, with sum alpha_i y_i = 0). Those that leave the box are fixed at its bound and the rest is
+    solved again. The point is taken only if its own gap is the smaller one.
+    """
+    upper, y = problem.upper, problem.y
+    near = np.flatnonzero((path.alpha > 0) & (path.alpha < upper))
+    if not 0 < len(near) <= FINISH_POINTS:
+        return
+    alpha = path.alpha.copy()
+    signed = y[near, None] * problem.gram(near) * y[near]
+    if problem.intercept == "penalized":
+        signed += problem.intercept_scaling**2 * np.outer(y[near], y[near])
+    alpha[near] = 0.0
+    inside = np.ones(len(near), dtype=bool)
+    for _ in range(FINISH_ROUNDS):
+        # what the fixed ones leave for those inside to reach
+        f = problem.function(alpha)
+        target = 1.0 - problem.margins(problem.scores(f), problem.intercept_of(alpha))[near[inside]]
+        system, balance = signed[np.ix_(inside, inside)], y[near[inside]]
+        if problem.intercept == "free":
+            system = np.block([[system, balance[:, None]], [balance[None, :], np.zeros((1, 1))]])
+            target = np.append(target, -float(np.sum(alpha * y)))
+        found = np.linalg.lstsq(system, target, rcond=1e-12)[0][: int(inside.sum())]
+        top = upper[near[inside]]
+        out = (found < 0) | (found > top)
+        if not out.any():
+            break
+        places = np.flatnonzero(inside)[out]
+        alpha[near[places]] = np.where(found[out] < 0, 0.0, top[out])
+        inside[places] = False
+        if not inside.any():
+            return
+    alpha[near[inside]] = np.clip(found, 0.0, top)
+    alpha = problem.project(alpha)
+    f = problem.function(alpha)
+    scores = problem.scores(f)
+    b = problem.best_intercept(scores)
+    gap = problem.primal(f, b, scores) - problem.dual(alpha, f)
+    if gap < problem.primal(path.f, path.b, path.scores) - problem.dual(path.alpha):
+        path.f, path.scores, path.b, path.alpha = f, scores, b, alpha
+
+
+def _smoothed(problem: Problem, h: float) -> Problem:
+    return replace(problem, loss=Huber(h)) if h else problem
+
+
+def _look(smooth: Problem, path: NewtonPath) -> Array:
+    """Set b, alpha and stage_done at the path's f; returns f_alpha.
+
+    A stage is done when the gap of the smoothed problem is a tenth of what the smoothing itself costs in the bound, or
+    near the limit of float64.
+    """
+    path.b = smooth.best_intercept(path.scores)
+    path.alpha = -smooth.cost * smooth.loss.slope(smooth.margins(path.scores, path.b))
+    f_alpha = smooth.function(path.alpha)
+    primal = smooth.primal(path.f, path.b, path.scores)
+    gap = primal - smooth.dual(path.alpha, f_alpha)
+    smoothing = path.h * float(np.sum(path.alpha * (1.0 - smooth.share(path.alpha)))) if path.h else 0.0
+    path.stage_done = gap <= max(0.1 * smoothing, 1e-14 * primal)
+    return f_alpha
 
 
 def newton_direction(problem: Problem, gradient: Array, weights: Array) -> tuple[Array, Array, float]:

@@ -84,6 +84,10 @@ class Problem:
     def inner(self, f: Array, g: Array) -> float:
         raise NotImplementedError
 
+    def gram(self, rows: np.ndarray) -> Array:
+        """<phi(x_i), phi(x_j)> between the given samples."""
+        raise NotImplementedError
+
     def score_error(self, f: Array) -> Array:
         """A bound on |computed - exact| for each entry of scores(f)."""
         raise NotImplementedError
@@ -167,10 +171,11 @@ class Problem:
         alpha = -self.cost * self.loss.slope(margins)
         if self.intercept == "free" and not self.loss.smooth:
             surplus = float(np.sum(alpha * self.y))
-            for i in np.flatnonzero(np.abs(margins - 1.0) <= 1e-9 * (1.0 + np.abs(margins))):
-                moved = np.clip(alpha[i] - self.y[i] * surplus, 0.0, self.cost[i])
-                surplus += self.y[i] * (moved - alpha[i])
-                alpha[i] = moved
+            kink = np.flatnonzero(np.abs(margins - 1.0) <= 1e-9 * (1.0 + np.abs(margins)))
+            falls = self.y[kink] * surplus > 0  # lowering this alpha_i lowers the surplus; raising it otherwise
+            room = np.where(falls, alpha[kink], self.cost[kink] - alpha[kink])
+            taken = np.clip(abs(surplus) - (np.cumsum(room) - room), 0.0, room)
+            alpha[kink] += np.where(falls, -taken, taken)
         return alpha
 
     def project(self, alpha: Array, metric: Array | None = None) -> Array:
@@ -179,11 +184,8 @@ class Problem:
         alpha_i = clip(a_i - t y_i / metric_i, 0, u c_i) with the t that meets the hyperplane.
         """
         upper = self.upper
-        alpha = np.nan_to_num(np.asarray(alpha, dtype=np.float64), nan=0.0, posinf=np.inf, neginf=0.0)
-        alpha = np.where(np.isposinf(alpha) & np.isposinf(upper), 0.0, alpha)
         if self.intercept != "free":
             return np.clip(alpha, 0.0, upper)
-        alpha = np.minimum(alpha, np.where(np.isposinf(upper), alpha, 2.0 * upper))  # keeps the sums below finite
         ease = np.ones(self.n) if metric is None else 1.0 / metric
         # y_i alpha_i falls with t from its largest value to its least, along slope -ease_i; crossing() wants it to rise
         top = np.where(self.y > 0, upper, 0.0)  # the largest y_i alpha_i, at t = -infinity
@@ -235,6 +237,10 @@ class LinearProblem(Problem):
 
     def inner(self, f, g):
         return float(f @ g)
+
+    def gram(self, rows):
+        X = self.X.take(rows).toarray()
+        return X @ X.T
 
     def score_error(self, f):
         return (self.X.matvec_terms + 2) * EPS * float(np.linalg.norm(f)) * self.norms
@@ -299,6 +305,9 @@ class KernelProblem(Problem):
 
     def inner(self, f, g):
         return float(f @ self.scores(g))
+
+    def gram(self, rows):
+        return self.K[np.ix_(rows, rows)].astype(np.float64)
 
     def score_error(self, f):
         return ((self.n + 2) * EPS + self.accuracy) * float(np.abs(f) @ self.norms) * self.norms

@@ -20,7 +20,7 @@ from .certificate import Certificate, certificate, relative_gap
 from .losses import Array
 from .problem import Problem
 
-STALLED_AFTER = 10  # certificates in a row without any progress
+PATIENCE = 10  # certificates in a row without any progress, while the number of steps tripled: stalled
 FREE_WORK = 1_000_000  # multiplications, a millisecond: below this accuracy costs nothing, see Judge.satisfied
 JUDGING_SHARE = 0.1  # of the solver's time may go into certificates
 
@@ -119,8 +119,7 @@ class Judge:
         self.polished = False
         self.history: list[Record] = []
         self.seconds = self.deep_seconds = 0.0
-        self.last_iteration = 0
-        self.unmoved = 0
+        self.last_iteration = self.moved_at = self.unmoved = 0
 
     def due(self, iteration: int, solver_seconds: float) -> bool:
         if self.certify_every is not None:
@@ -133,17 +132,19 @@ class Judge:
     def look(self, state: State, iteration: int, seconds: float, *, deep: bool, limit: float | None = None) -> None:
         """Judge a state and record the best bounds known."""
         begin = time.perf_counter()
-        b = self.problem.best_intercept(self.problem.scores(state.f)) if self.problem.intercept == "free" else state.b
+        b = None if self.problem.intercept == "free" else state.b
         seen = certificate(self.problem, state.f, b, state.alpha, tol=self.tol, deep=deep, max_seconds=limit)
         before = (self.primal, self.dual)
         if seen.primal < self.primal:
             self.primal, self.rounding = seen.primal, seen.rounding
-            self.best = Start(state.f.copy(), b)
+            self.best = Start(state.f.copy(), seen.b)
         if seen.dual > self.dual:
             self.dual, self.alpha, self.polished = seen.dual, seen.alpha, seen.polished
         self.reachable = min(self.reachable, seen.reachable)
-        self.unmoved = self.unmoved + 1 if before == (self.primal, self.dual) else 0
         self.last_iteration = iteration
+        self.unmoved += 1
+        if before != (self.primal, self.dual):
+            self.moved_at, self.unmoved = iteration, 0
         spent = time.perf_counter() - begin
         self.seconds += spent
         self.deep_seconds += spent if deep else 0.0
@@ -164,6 +165,9 @@ class Judge:
         cheap = passes * self.problem.entries < FREE_WORK and self.relative_gap > 1e-14
         return self.relative_gap <= self.tol and not cheap
 
+    def stalled(self, iteration: int) -> bool:
+        return self.unmoved >= PATIENCE and iteration >= 3 * self.moved_at
+
     def line(self) -> str:
         r = self.history[-1]
         bounds = f"primal {r.primal:<14.8g} dual {r.dual:<14.8g} relative gap {self.relative_gap:.1e}"
@@ -171,7 +175,9 @@ class Judge:
 
     def certificate(self) -> Certificate:
         reachable = min(self.reachable, self.primal)
-        return Certificate(self.primal, self.dual, reachable, self.rounding, self.polished, self.alpha)
+        return Certificate(
+            self.primal, self.dual, reachable, self.best.b, self.rounding, self.polished, self.alpha
+        )
 
 
 def solve(
@@ -230,7 +236,7 @@ def solve(
                     status = "converged"
                 elif callback is not None and callback(judge.history[-1]):
                     status = "stopped"
-                elif judge.unmoved >= STALLED_AFTER:
+                elif judge.stalled(iteration):
                     status = "stalled"
             if not status and iteration >= max_iter:
                 status = "max_iter"
