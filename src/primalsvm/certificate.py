@@ -203,13 +203,16 @@ def certificate(
     """
     begin = time.perf_counter()
     scores = problem.scores(f)
-    b = problem.best_intercept(scores) if b is None else b
+    best_b = problem.best_intercept(scores)
+    b = best_b if b is None else b
     primal, rounding = bound_primal(problem, f, b, scores)
     dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))
     if relative_gap(primal, dual) > tol and np.isfinite(primal):
         own = bound_dual(problem, problem.slope_alpha(problem.margins(scores, b)))
         dual, feasible = max((dual, feasible), own, key=lambda pair: pair[0])
     reachable, polished = primal, False
+    if b != best_b:
+        reachable = min(primal, bound_primal(problem, f, best_b, scores)[0])
     if deep and relative_gap(primal, dual) > tol:
         for point in polish(problem, f if np.isfinite(primal) else np.zeros(problem.size)):
             better, candidate = bound_dual(problem, point.alpha)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from .losses import Array
+from .matrix import as_matrix
 from .problem import EPS
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of one stored kernel matrix
@@ -50,8 +50,8 @@ class Kernel:
         terms = (Z.shape[1] + 8) * EPS  # of one inner product
         if self.name == "rbf":
             # |x - z|^2 = |x|^2 - 2 <x, z> + |z|^2 cancels: its error is terms * (|x| + |z|)^2, and exp carries it on
-            squares = Z.multiply(Z).sum(axis=1) if sp.issparse(Z) else np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
-            return 8 * EPS + 4 * self.gamma * terms * float(np.max(squares, initial=0.0))
+            largest = float(np.max(as_matrix(Z).squared_norms, initial=0.0))
+            return 8 * EPS + 4 * self.gamma * terms * largest
         return terms * (self.degree + 2) if self.name == "poly" else terms
 
 

@@ -3,7 +3,8 @@
 A solver is a frozen dataclass of hyperparameters with
 
     needs                     what the problem must offer: "smooth", "lipschitz", "linear", "kernel"
-    init(problem, start)      a state: a dataclass with .f, .b, .alpha (None if it has none), .passes
+    init(problem, start)      a state: a dataclass with .f, .b, .alpha (None if it has none), .passes, and .ended if
+                              the method can come to an end by itself
     step(problem, state)      one iteration, in place
 
 and inherits from Solver, which registers it under its name.
@@ -214,9 +215,11 @@ def solve(
         begin = time.perf_counter()
         state = solver.init(problem, start)
         seconds += time.perf_counter() - begin
-        judge.look(state, 0, seconds, deep=False)
-        if judge.satisfied(state.passes):
-            status = "converged"
+        if start is None:
+            judge.look(state, 0, seconds, deep=False)
+        else:  # the start's own f, which need not be what a dual solver makes of its alpha
+            judge.look(replace(state, f=start.f, b=start.b, alpha=start.alpha), 0, seconds, deep=False)
+            status = "converged" if judge.relative_gap <= tol else ""
         while not status:
             begin = time.perf_counter()
             with np.errstate(over="ignore", invalid="ignore"):
@@ -224,9 +227,10 @@ def solve(
             seconds += time.perf_counter() - begin
             iteration += 1
             out_of_time = max_seconds is not None and time.perf_counter() - clock >= max_seconds
+            ended = getattr(state, "ended", False)  # a solver may know that it has nothing left to do
             if not np.isfinite(state.f).all():
                 status = "diverged"
-            elif judge.due(iteration, seconds) or iteration >= max_iter or out_of_time:
+            elif judge.due(iteration, seconds) or iteration >= max_iter or out_of_time or ended:
                 # a solver without an alpha may need the deep look to see a small gap at all
                 deep = state.alpha is None and iteration > 1 and judge.deep_due(seconds)
                 judge.look(state, iteration, seconds, deep=deep, limit=JUDGING_SHARE * seconds)
@@ -236,7 +240,7 @@ def solve(
                     status = "converged"
                 elif callback is not None and callback(judge.history[-1]):
                     status = "stopped"
-                elif judge.stalled(iteration):
+                elif ended or judge.stalled(iteration):
                     status = "stalled"
             if not status and iteration >= max_iter:
                 status = "max_iter"

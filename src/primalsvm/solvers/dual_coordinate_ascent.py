@@ -4,8 +4,9 @@ Maximise D over one alpha_i at a time, exactly:
 
     alpha_i <- clip(alpha_i + g_i / (|phi(x_i)|^2 + bend / c_i), 0, u c_i),     g_i = tilt - bend alpha_i / c_i - m_i
 
-keeping f = f_alpha up to date. One step is one pass over the samples in random order, O(nnz); samples at a bound
-whose gradient says that they will stay there are put aside until the others have settled.
+keeping f = f_alpha up to date. Samples at a bound whose gradient says that they will stay there are put aside until the
+others have settled. One step is as many updates as there are samples, in random order, O(nnz): one pass over all, or
+several over those that are active.
 
 A penalised intercept is one more feature. A free one demands sum_i alpha_i y_i = 0, which no single alpha_i can keep.
 It is reached by the proximal point method in b: a pass works on
@@ -28,6 +29,8 @@ from ..losses import Array
 from ..problem import Problem
 from ..solve import Solver, Start
 
+SETTLED = 0.1  # of the violation in the last full pass: then those put aside are looked at again
+ROUNDS = 10  # passes over the active samples in one step, at most: a call has its price too
 REFRESH = 100  # passes after which f is summed up again from alpha, against the drift of rounding
 
 
@@ -50,7 +53,7 @@ class State:
 
 @dataclass(frozen=True)
 class DualCoordinateAscent(Solver):
-    """One pass over the samples in random order a step, each alpha_i set to its exact optimum."""
+    """As many updates as there are samples a step, in random order, each alpha_i set to its exact optimum."""
 
     name: ClassVar[str] = "dual_coordinate_ascent"
     shrink: bool = True
@@ -77,7 +80,7 @@ class DualCoordinateAscent(Solver):
             order=order,
             active=len(order),
             limits=np.array([0.0, 0.0, np.inf, -np.inf]),
-            settled=1.0,
+            settled=0.0,
             seed=np.array([self.seed * 2 + 88172645463325253], dtype=np.uint64),
         )
         self._refresh(problem, state)
@@ -85,6 +88,19 @@ class DualCoordinateAscent(Solver):
         return state
 
     def step(self, problem: Problem, state: State) -> None:
+        visits, before = 0, state.passes
+        for _ in range(ROUNDS):
+            visits += self._pass(problem, state)
+            if visits >= len(state.order):
+                break
+        state.passes += visits / max(len(state.order), 1)
+        if state.passes // REFRESH > before // REFRESH:
+            self._refresh(problem, state)
+        elif problem.kind == "kernel":
+            state.f = state.alpha * problem.y
+
+    def _pass(self, problem: Problem, state: State) -> int:
+        """One pass over the active samples; how many there were."""
         from ..cpu_kernels import dual_coordinate_pass
 
         loss = problem.loss
@@ -111,20 +127,15 @@ class DualCoordinateAscent(Solver):
         state.b = state.centre + state.reach * state.balance[0]
         if problem.intercept == "free":
             state.centre = state.b
-        before = state.passes
-        state.passes += visited / max(len(state.order), 1)
-        if state.passes // REFRESH > before // REFRESH:
-            self._refresh(problem, state)
-        elif problem.kind == "kernel":
-            state.f = state.alpha * problem.y
-        self._call_back(state)
+        self._call_back(state, visited)
+        return visited
 
-    def _call_back(self, state: State) -> None:
+    def _call_back(self, state: State, visited: int) -> None:
         """Set the limits for the next pass; once the active ones have settled, take back those put aside."""
         high, low = state.limits[0], state.limits[1]
+        if visited == len(state.order):
+            state.settled = SETTLED * (high - low)
         if not self.shrink or high - low <= state.settled:
-            if state.active == len(state.order):
-                state.settled = max(0.1 * state.settled, 1e-12)
             state.active = len(state.order)
             state.limits[2:] = np.inf, -np.inf
         else:

@@ -1,0 +1,57 @@
+"""Imports go one way: down. A module may import from the layers below its own and from its own."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import primalsvm
+
+LAYERS = (
+    {"losses"},
+    {"matrix", "piecewise"},
+    {"cpu_kernels", "problem"},
+    {"kernels", "polish", "gaps"},
+    {"certificate"},
+    {"solve"},
+    {"solvers"},
+    {"multiclass", "model_files", "readers"},
+    {"linear_svc"},
+    {"certify", "persistence", "display"},
+    {"demo"},
+    {"cli"},
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+ROOT = Path(primalsvm.__file__).parent
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def layer_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    """The package's own modules that a file imports, wherever in the file."""
+    depth = len(path.relative_to(ROOT).parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == depth:
+            names = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+            yield from names
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("primalsvm."):
+            yield node.module.split(".")[1]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down(path):
+    mine = LEVEL[layer_of(path)]
+    for name in imported(path):
+        if name in LEVEL:
+            assert LEVEL[name] <= mine, f"{path.name} imports {name}, which lies above it"
+
+
+def test_importing_the_package_does_not_compile_or_load_numba():
+    import subprocess
+    import sys
+
+    code = "import sys, primalsvm; sys.exit('numba' in sys.modules or 'matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
