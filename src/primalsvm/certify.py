@@ -239,8 +239,8 @@ def _read_sgd(model: SGDClassifier, X) -> Claim:
 
 
 def _read_svc(model: SklearnSVC, X) -> Claim:
-    if model.kernel == "precomputed":
-        same = X.shape == (model.shape_fit_[0], model.shape_fit_[0])
+    if model.kernel == "precomputed" or callable(model.kernel):  # scikit-learn keeps no vectors then
+        same = X.shape[0] == model.shape_fit_[0]
     else:
         same = X.shape == model.shape_fit_ and _equal(X[model.support_], model.support_vectors_)
     if not same:
