@@ -150,7 +150,7 @@ def liblinear(labels, options, path, n=60, d=4):
 @pytest.mark.parametrize("options", ["-s 1", "-s 2 -B 1", "-s 3 -B 2.5", "-s 3 -B 0"])
 def test_liblinear_scores_and_predictions(labels, options, tmp_path):
     path = tmp_path / "m"
-    X, y, predicted, theirs, order = liblinear(labels, options, path)
+    X, _, predicted, theirs, order = liblinear(labels, options, path)
     model = read_model_file(path)
     assert model.classes.tolist() == sorted(labels)
     assert model.loss == ("hinge" if "-s 3" in options else "squared_hinge")
@@ -208,8 +208,14 @@ def test_regularize_bias_false_only_where_liblinear_has_it(write):
 
 @pytest.mark.parametrize(
     "solver, words",
-    [("L2R_LR", "logistic"), ("MCSVM_CS", "Crammer-Singer"), ("L1R_L2LOSS_SVC", "L1-penalised")]
-    + [("L2R_L1LOSS_SVR_DUAL", "regression"), ("ONECLASS_SVM", "one-class"), ("NEW_THING", "unknown type")],
+    [
+        ("L2R_LR", "logistic"),
+        ("MCSVM_CS", "Crammer-Singer"),
+        ("L1R_L2LOSS_SVC", "L1-penalised"),
+        ("L2R_L1LOSS_SVR_DUAL", "regression"),
+        ("ONECLASS_SVM", "one-class"),
+        ("NEW_THING", "unknown type"),
+    ],
 )
 def test_liblinear_other_models_are_refused(write, solver, words):
     with pytest.raises(ModelFileError, match=f"{words}.*{solver}.*train with -s 1, 2 or 3"):
@@ -271,8 +277,12 @@ def test_damaged_libsvm_files(write, old, new, words):
         read_model_file(write(content.replace(old, new, 1)))
 
 
-@pytest.mark.parametrize("content", [LIBLINEAR_TEXT.encode(), (FIXTURES / "libsvm_poly.model").read_bytes()])
-def test_a_file_cut_anywhere_is_refused(write, content):
+@pytest.mark.parametrize("kind", ["liblinear", "libsvm"])
+def test_a_file_cut_anywhere_is_refused(write, kind):
+    content = {
+        "liblinear": LIBLINEAR_TEXT.encode(),
+        "libsvm": (FIXTURES / "libsvm_linear.model").read_bytes(),
+    }[kind]
     read_model_file(write(content))
     for length in range(len(content)):
         with pytest.raises(ModelFileError):

@@ -140,13 +140,11 @@ def read_model_file(path: str | os.PathLike[str], *, regularize_bias: bool = Tru
             )
         if kind is None:
             raise ModelFileError("there is no such file, or it may not be read; check the path")
-        header, body = _split(path.read_bytes().replace(b"\r\n", b"\n"), kind)
+        header, body = _split(path.read_bytes(), kind)
         if kind == "liblinear":
             return _read_liblinear(header, body, regularize_bias)
         if not regularize_bias:
-            raise ModelFileError(
-                "regularize_bias=False is for LIBLINEAR; LIBSVM never penalises the intercept"
-            )
+            raise ModelFileError("regularize_bias=False is for LIBLINEAR; LIBSVM never penalises the intercept")
         return _read_libsvm(header, body)
     except OSError as error:
         raise ModelFileError(f"{path}: the file cannot be read ({error.strerror}); check it.") from None
@@ -180,8 +178,7 @@ def _read_liblinear(header: Header, body: bytes, regularize_bias: bool) -> Forei
     if solver not in _LOSSES:
         what = _OTHER_SOLVERS.get(solver, "of an unknown type")
         raise ModelFileError(
-            f"expected an L2-penalised support vector classifier, found {what} ({solver[:40]}); "
-            "train with -s 1, 2 or 3"
+            f"expected an L2-penalised support vector classifier, found {what} ({solver[:40]}); train with -s 1, 2 or 3"
         )
     labels = _labels(header)
     d = _count(header, "nr_feature", low=1)
@@ -192,9 +189,7 @@ def _read_liblinear(header: Header, body: bytes, regularize_bias: bool) -> Forei
     rows = d + (bias >= 0)
     w = _numbers(body.split(), "w")
     if len(w) != rows * scores:
-        raise ModelFileError(
-            f"expected {rows} x {scores} numbers after 'w', found {len(w)}; the file is damaged"
-        )
+        raise ModelFileError(f"expected {rows} x {scores} numbers after 'w', found {len(w)}; the file is damaged")
     w = w.reshape(rows, scores).T  # (scores, rows)
     if scores > 1:
         w = w[np.argsort(labels)]
@@ -237,9 +232,7 @@ def _read_libsvm(header: Header, body: bytes) -> ForeignModel:
         intercept="free",
         kernel=_KERNELS[kernel],
         gamma=None if kernel == "linear" else float(_numbers(_words(header, "gamma", 1), "gamma")[0]),
-        coef0=float(_numbers(_words(header, "coef0", 1), "coef0")[0])
-        if kernel in ("polynomial", "sigmoid")
-        else None,
+        coef0=float(_numbers(_words(header, "coef0", 1), "coef0")[0]) if kernel in ("polynomial", "sigmoid") else None,
         degree=_count(header, "degree", low=0) if kernel == "polynomial" else None,
         labels=labels,
         n_support=n_support,
@@ -253,15 +246,11 @@ def _support_vectors(body: bytes, m: int, n_sv: int) -> tuple[np.ndarray, csr_ma
     """The coefficients (m, n_sv) and the vectors (n_sv, highest index)."""
     lines = body.split(b"\n")[:-1]
     if len(lines) != n_sv:
-        raise ModelFileError(
-            f"expected {n_sv} lines after 'SV', found {len(lines)}; the file is cut off or damaged"
-        )
+        raise ModelFileError(f"expected {n_sv} lines after 'SV', found {len(lines)}; the file is cut off or damaged")
     row = re.compile(rb"\s*[^\s:]+(?:\s+[^\s:]+){%d}(?:\s+\d+:[^\s:]+)*\s*" % (m - 1))
     for number, line in enumerate(lines, 1):
         if not row.fullmatch(line):
-            raise ModelFileError(
-                f"line {number} after 'SV' is not {m} numbers and index:value pairs; it is damaged"
-            )
+            raise ModelFileError(f"line {number} after 'SV' is not {m} numbers and index:value pairs; it is damaged")
     counts = np.array([line.count(b":") for line in lines])
     cells = _numbers(body.replace(b":", b" ").split(), "SV")
     starts = np.cumsum(m + 2 * counts) - (m + 2 * counts)
@@ -274,18 +263,14 @@ def _support_vectors(body: bytes, m: int, n_sv: int) -> tuple[np.ndarray, csr_ma
     if not (ascending & (index >= 1) & (index <= _INT_MAX)).all():
         raise ModelFileError("expected ascending indices from 1 in every support vector; the file is damaged")
     shape = (n_sv, int(index.max(initial=1)))
-    return cells[is_coef].reshape(n_sv, m).T.copy(), csr_matrix(
-        (value, index.astype(np.int64) - 1, indptr), shape
-    )
+    return cells[is_coef].reshape(n_sv, m).T.copy(), csr_matrix((value, index.astype(np.int64) - 1, indptr), shape)
 
 
 def _words(header: Header, key: str, count: int) -> list[str]:
     found = header.get(key)
     if found is None or len(found) != count:
         came = "no such line" if found is None else f"{len(found)}"
-        raise ModelFileError(
-            f"expected {count} value(s) on the header line {key!r}, found {came}; it is damaged"
-        )
+        raise ModelFileError(f"expected {count} value(s) on the header line {key!r}, found {came}; it is damaged")
     return found
 
 
@@ -305,9 +290,7 @@ def _count(header: Header, key: str, low: int) -> int:
 def _integer(word: str, key: str, low: int) -> int:
     value = int(word) if re.fullmatch(r"[+-]?[0-9]{1,10}", word) else None
     if value is None or not low <= value <= _INT_MAX:
-        raise ModelFileError(
-            f"{key} must be an integer from {low} to {_INT_MAX}, found {word[:40]!r}; it is damaged"
-        )
+        raise ModelFileError(f"{key} must be an integer from {low} to {_INT_MAX}, found {word[:40]!r}; it is damaged")
     return value
 
 
