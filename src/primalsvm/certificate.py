@@ -13,6 +13,7 @@ are evaluated in float64, and what rounding can have done is added, so that the 
 List, Hush, Scovel, Steinwart (2007); see `gaps` for the quantities of that paper one by one.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from .polish import polish
 from .problem import EPS, Problem
 
 SUM = 64 * EPS  # relative error of NumPy's pairwise sum of up to 2^40 terms, each with a few roundings of its own
+TINY = 2.0**-1000  # more than all underflows together: each is below 2^-1074, whatever it is a fraction of
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,12 @@ class Certificate:
         """The certificate of several problems solved side by side: their sum, with the parts kept."""
         if len(parts) == 1:
             return parts[0]
+        primal = math.fsum(part.primal for part in parts) * (1 + EPS)
         return cls(
-            primal=sum(part.primal for part in parts),
-            dual=sum(part.dual for part in parts),
-            reachable=sum(part.reachable for part in parts),
-            rounding=sum(part.rounding for part in parts),
+            primal=primal,
+            dual=math.fsum(part.dual for part in parts) * (1 - EPS),
+            reachable=math.fsum(part.reachable for part in parts) * (1 + EPS),
+            rounding=math.fsum(part.rounding for part in parts) * (1 + EPS) + 4 * EPS * primal,
             polished=any(part.polished for part in parts),
             parts=tuple(parts),
         )
@@ -104,20 +107,35 @@ def relative_gap(primal: float, dual: float) -> float:
     return (primal - dual) / primal if np.isfinite(primal) else np.inf
 
 
+def _checked(problem: Problem, f: Array, b: float) -> tuple[Array, float]:
+    """The model in float64, whatever type it came in: no sum may be taken in that one."""
+    f, b = np.asarray(f, dtype=np.float64), float(b)
+    if f.shape != (problem.size,):
+        raise ValueError(f"a model of this problem has shape ({problem.size},), got {f.shape}.")
+    if problem.intercept == "none" and b != 0.0:
+        raise ValueError(f"the problem has no intercept, so b must be 0, got {b!r}.")
+    return f, b
+
+
 @np.errstate(over="ignore", invalid="ignore")  # a model may be absurd; its bound is then infinite
 def bound_primal(problem: Problem, f: Array, b: float, scores: Array | None = None) -> tuple[float, float]:
     """(upper bound on P(f, b), how much of it is allowance for rounding)."""
+    f, b = _checked(problem, f, b)
     scores = problem.scores(f) if scores is None else scores
     error = problem.score_error(f) + 4 * EPS * (np.abs(scores) + abs(b) + 1.0)
     margins = problem.margins(scores, b)
     square = problem.inner(f, f)
     slack = problem.norm_error(f) + SUM * square
     rest = 0.5 * square + problem.penalty(b)
-    high = rest + 0.5 * slack + float(np.sum(problem.cost * problem.loss.value(margins - error)))
+    losses = problem.loss.value(margins - error)
+    high = rest + 0.5 * slack + float(np.sum(problem.cost * losses))
     low = rest - 0.5 * slack + float(np.sum(problem.cost * problem.loss.value(margins + error)))
     if not np.isfinite(high):
         return np.inf, np.inf
-    return high * (1 + SUM), high * (1 + SUM) - low * (1 - SUM)
+    nothing = not (f.any() or (b and problem.intercept == "penalized") or losses[problem.cost > 0].any())
+    tiny = 0.0 if nothing else TINY
+    primal = high * (1 + SUM) + tiny
+    return primal, (primal - low * (1 - SUM)) * (1 + EPS) + tiny
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -144,6 +162,7 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
         dual -= problem.penalty(problem.intercept_scaling**2 * (abs(imbalance) + imbalance_error)) * (1 + SUM)
     elif problem.intercept == "free":
         dual -= _balance_loss(problem, alpha, f, imbalance, imbalance_error)
+    dual -= TINY
     if not dual > 0:  # alpha = 0 is feasible and D(0) = 0
         return 0.0, np.zeros(problem.n)
     return float(dual), alpha
@@ -179,7 +198,7 @@ def _balance_loss(problem: Problem, alpha: Array, f: Array, imbalance: float, er
         j = able[np.argmin(problem.norms[able])]
         bend = problem.loss.bend / problem.cost[j]
         gradient = problem.loss.tilt + bend * alpha[j] + problem.norms[j] * norm
-        loss = leftover * gradient + 0.5 * leftover**2 * (problem.squared_norms[j] + bend)
+        loss = leftover * gradient + 0.5 * leftover * leftover * (problem.norms[j] * problem.norms[j] + bend)
         worst = max(worst, loss * (1 + SUM))
     return worst
 
@@ -202,9 +221,10 @@ def certificate(
     the lower bound no longer matters beside the model's own suboptimality, or until max_seconds have passed.
     """
     begin = time.perf_counter()
+    f, _ = _checked(problem, f, 0.0 if b is None else b)
     scores = problem.scores(f)
     best_b = problem.best_intercept(scores)
-    b = best_b if b is None else b
+    b = best_b if b is None else float(b)
     primal, rounding = bound_primal(problem, f, b, scores)
     dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))
     if relative_gap(primal, dual) > tol and np.isfinite(primal):
@@ -218,7 +238,7 @@ def certificate(
             better, candidate = bound_dual(problem, point.alpha)
             if better > dual:
                 dual, feasible, polished = better, candidate, True
-            reachable = min(reachable, bound_primal(problem, point.f, point.b, point.scores)[0])
+            reachable = min(reachable, bound_primal(problem, point.f, point.b)[0])
             if relative_gap(primal, dual) <= tol or reachable - dual <= max(0.01 * (primal - dual), 1e-8 * primal):
                 break
             if max_seconds is not None and time.perf_counter() - begin > max_seconds:

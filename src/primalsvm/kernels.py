@@ -41,9 +41,9 @@ class Kernel:
             accuracy = 8 * EPS
             _require_positive(K, accuracy)
             return K, accuracy
-        parameters = {"rbf": {"gamma": self.gamma}, "poly": vars(self) | {"name": None}}.get(self.name, {})
-        parameters.pop("name", None)
-        K = pairwise_kernels(Z, metric=self.name, **parameters)
+        Z = Z.astype(np.float64)  # scikit-learn answers float32 data in float32
+        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        K = pairwise_kernels(Z, metric=self.name, filter_params=True, **parameters)
         return np.asarray(K, dtype=np.float64), self._accuracy(Z)
 
     def _accuracy(self, Z) -> float:
@@ -59,11 +59,12 @@ def _require_positive(K: Array, accuracy: float) -> None:
     """A matrix that is not positive has no dual bound: refuse it rather than print a number that means nothing."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"a kernel matrix must be square, got shape {K.shape}.")
-    scale = float(np.max(np.abs(K.diagonal()), initial=0.0))
-    if not np.allclose(K, K.T, rtol=0.0, atol=accuracy * scale):
+    norms = np.sqrt(np.maximum(K.diagonal(), 0.0))
+    K = np.divide(K, np.outer(norms, norms), out=np.where(K == 0.0, 0.0, np.inf), where=np.outer(norms, norms) > 0)
+    if not np.allclose(K, K.T, rtol=0.0, atol=accuracy):
         raise ValueError("the kernel matrix is not symmetric.")
     try:
-        np.linalg.cholesky(K + (len(K) * accuracy * scale + 1e-300) * np.eye(len(K)))
+        np.linalg.cholesky(K + (len(K) * accuracy + 1e-300) * np.eye(len(K)))
     except np.linalg.LinAlgError:
         raise ValueError(
             "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."

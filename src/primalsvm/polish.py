@@ -203,7 +203,10 @@ def conjugate_gradient(
         if size <= tol * tol * start:
             break
         image = apply(direction)
-        step = size / inner(direction, image)
+        curve = inner(direction, image)
+        if not curve > 0.0:  # only a matrix that rounding has made singular or indefinite
+            break
+        step = size / curve
         x += step * direction
         residual -= step * image
         size, before = inner(residual, residual), size

@@ -50,6 +50,9 @@ class Problem:
             raise ValueError("y must hold -1 and +1 only.")
         if not (np.isfinite(self.cost).all() and (self.cost >= 0).all()):
             raise ValueError("the costs C * weight must be finite and not negative.")
+        square = self.intercept_scaling * self.intercept_scaling
+        if self.intercept == "penalized" and not 2.0**-1022 <= square < np.inf:
+            raise ValueError(f"intercept_scaling must be a number whose square is one, got {self.intercept_scaling!r}.")
         if len(self.y) != self.n or len(self.cost) != self.n:
             raise ValueError(f"y and cost must have {self.n} entries, got {len(self.y)} and {len(self.cost)}.")
 
@@ -121,7 +124,8 @@ class Problem:
 
     def penalty(self, b: float) -> float:
         """What P charges for the intercept."""
-        return 0.5 * (b / self.intercept_scaling) ** 2 if self.intercept == "penalized" else 0.0
+        ratio = b / self.intercept_scaling  # not ** 2, which raises where a product is infinite
+        return 0.5 * ratio * ratio if self.intercept == "penalized" else 0.0
 
     def primal(self, f: Array, b: float, scores: Array | None = None) -> float:
         """P(f, b), plainly computed; the certificate has the version with error bounds."""
@@ -292,6 +296,11 @@ class KernelProblem(Problem):
     def squared_norms(self):
         return np.maximum(self.K.diagonal().astype(np.float64), 0.0)
 
+    @cached_property
+    def norms(self):
+        """|phi(x_i)|, or a little more: the diagonal of K may be too small by its own inaccuracy."""
+        return np.sqrt(self.squared_norms / max(1.0 - self.accuracy, 0.0))
+
     def scores(self, f):
         if not np.any(f):
             return np.zeros(self.n)
@@ -313,7 +322,8 @@ class KernelProblem(Problem):
         return ((self.n + 2) * EPS + self.accuracy) * float(np.abs(f) @ self.norms) * self.norms
 
     def norm_error(self, f):
-        return (2 * (self.n + 8) * EPS + self.accuracy) * float(np.abs(f) @ self.norms) ** 2
+        size = float(np.abs(f) @ self.norms)
+        return (2 * (self.n + 8) * EPS + self.accuracy) * size * size
 
     def adjoint_error(self, v):
         return 0.0
