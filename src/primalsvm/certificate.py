@@ -89,9 +89,13 @@ class Certificate:
     @property
     def excess(self) -> tuple[float, float]:
         """How far above the optimum the model is, as a fraction of the optimum: (at least, at most)."""
-        least = (self.primal - self.rounding) / self.reachable - 1.0 if self.reachable > 0 else 0.0
-        most = self.primal / self.dual - 1.0 if self.dual > 0 else (0.0 if self.primal <= 0 else np.inf)
-        return max(0.0, least), most
+        least, most = 0.0, 0.0 if self.primal <= 0 else np.inf
+        if self.reachable > 0:
+            ratio = (self.primal - self.rounding) / self.reachable * (1 - 4 * EPS)
+            least = min(ratio, np.finfo(np.float64).max) - 1.0
+        if self.dual > 0:
+            most = self.primal / self.dual * (1 + 4 * EPS) - 1.0
+        return float(max(0.0, least)), float(most)
 
     def __str__(self):
         least, most = self.excess
@@ -234,7 +238,8 @@ def certificate(
     if b != best_b:
         reachable = min(primal, bound_primal(problem, f, best_b, scores)[0])
     if deep and relative_gap(primal, dual) > tol:
-        for point in polish(problem, f if np.isfinite(primal) else np.zeros(problem.size)):
+        nothing = np.zeros(problem.size)
+        for point in polish(problem, f if primal < problem.primal(nothing, 0.0, np.zeros(problem.n)) else nothing):
             better, candidate = bound_dual(problem, point.alpha)
             if better > dual:
                 dual, feasible, polished = better, candidate, True

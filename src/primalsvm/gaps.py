@@ -24,6 +24,8 @@ from scipy.optimize import linprog
 from .losses import Array
 from .problem import Problem
 
+ROUNDING = 1e-9  # of a constraint of a quadratic program, relative to its numbers
+
 
 def dual_slopes(problem: Problem, alpha: Array) -> Array:
     """grad W(alpha)_i = y_i f_alpha(x_i) - 1, a penalised intercept included."""
@@ -145,12 +147,20 @@ class QuadraticProgram(NamedTuple):
         """grad psi(lambda), eq. 15."""
         return self.d - self.A @ self.maximiser(lam)
 
+    def in_domain(self, lam: Array) -> bool:
+        """Is psi(lambda) finite, that is w - A' lambda orthogonal to ker Q, up to rounding?"""
+        residual = null_space(self.Q).T @ (self.w - self.A.T @ lam)
+        size = np.linalg.norm(self.w) + np.linalg.norm(self.A) * np.linalg.norm(lam)
+        return bool(np.all(np.abs(residual) <= ROUNDING * (1.0 + size)))
+
 
 def qp_forward_gap(program: QuadraticProgram, lam: Array) -> float:
     """inf of lambda . mu over the subgradients mu >= 0 of psi (eq. 11): mu = grad psi - A z, z in ker Q."""
     gradient, kernel = program.dual_gradient(lam), null_space(program.Q)
+    if not program.in_domain(lam):
+        return np.inf
     if kernel.shape[1] == 0:
-        return float(lam @ gradient) if (gradient >= 0).all() else np.inf
+        return float(lam @ gradient) if _not_negative(gradient, program) else np.inf
     moves = program.A @ kernel
     answer = linprog(-(lam @ moves), A_ub=moves, b_ub=gradient, bounds=(None, None))
     return float(lam @ gradient + answer.fun) if answer.status == 0 else np.inf
@@ -159,6 +169,8 @@ def qp_forward_gap(program: QuadraticProgram, lam: Array) -> float:
 def qp_backward_gap(program: QuadraticProgram, lam: Array) -> tuple[float, Array]:
     """psi(lambda) less the best value of a feasible u in U_lambda (eq. 10), and that u."""
     u, kernel = program.maximiser(lam), null_space(program.Q)
+    if not program.in_domain(lam):
+        return np.inf, u
     if kernel.shape[1]:
         # phi is linear along ker Q
         answer = linprog(
@@ -167,7 +179,7 @@ def qp_backward_gap(program: QuadraticProgram, lam: Array) -> tuple[float, Array
         if answer.status != 0:
             return np.inf, u
         u = u + kernel @ answer.x
-    elif (program.A @ u > program.d).any():
+    elif not _not_negative(program.d - program.A @ u, program):
         return np.inf, u
     return program.dual_value(lam) - program.value(u), u
 
@@ -175,9 +187,15 @@ def qp_backward_gap(program: QuadraticProgram, lam: Array) -> tuple[float, Array
 def qp_sigma_gap(program: QuadraticProgram, lam: Array) -> float:
     """sup of grad psi . (lambda - mu) over mu >= 0 with w - A' mu orthogonal to ker Q (eq. 17)."""
     gradient, kernel = program.dual_gradient(lam), null_space(program.Q)
+    if not program.in_domain(lam):
+        return np.inf
     equal = {"A_eq": kernel.T @ program.A.T, "b_eq": kernel.T @ program.w} if kernel.shape[1] else {}
     answer = linprog(gradient, **equal, bounds=(0, None))
     return float(gradient @ lam - answer.fun) if answer.status == 0 else np.inf
+
+
+def _not_negative(slack: Array, program: QuadraticProgram) -> bool:
+    return bool(np.all(slack >= -ROUNDING * (1.0 + np.abs(program.d).max(initial=0.0) + np.abs(slack).max(initial=0.0))))
 
 
 def svm_program(problem: Problem, gram: Array) -> QuadraticProgram:
@@ -185,6 +203,9 @@ def svm_program(problem: Problem, gram: Array) -> QuadraticProgram:
 
     gram is K; |f|^2 = beta' K beta. Section 3.2 of the paper, for a finite sample.
     """
+    _require_hinge(problem)
+    if problem.intercept != "free":
+        raise ValueError("this program is that of a free intercept.")
     n = problem.n
     Q = np.zeros((2 * n + 1, 2 * n + 1))
     Q[:n, :n] = gram

@@ -13,6 +13,7 @@ from .losses import Array
 from .matrix import as_matrix
 from .problem import EPS
 
+NOT_POSITIVE = "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."
 MEMORY_LIMIT = 4 * 2**30  # bytes of one stored kernel matrix
 
 
@@ -60,12 +61,13 @@ def _require_positive(K: Array, accuracy: float) -> None:
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"a kernel matrix must be square, got shape {K.shape}.")
     norms = np.sqrt(np.maximum(K.diagonal(), 0.0))
-    K = np.divide(K, np.outer(norms, norms), out=np.where(K == 0.0, 0.0, np.inf), where=np.outer(norms, norms) > 0)
+    scales = np.outer(norms, norms)
+    if (K.diagonal() < 0).any() or K[scales == 0].any():  # |k_ij| <= sqrt(k_ii k_jj) in every positive matrix
+        raise ValueError(NOT_POSITIVE)
+    K = np.divide(K, scales, out=np.zeros_like(K), where=scales > 0)
     if not np.allclose(K, K.T, rtol=0.0, atol=accuracy):
         raise ValueError("the kernel matrix is not symmetric.")
     try:
         np.linalg.cholesky(K + (len(K) * accuracy + 1e-300) * np.eye(len(K)))
     except np.linalg.LinAlgError:
-        raise ValueError(
-            "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."
-        ) from None
+        raise ValueError(NOT_POSITIVE) from None

@@ -46,6 +46,7 @@ class NewtonPath:
     scores: Array  # (n,) of f
     alpha: Array  # (n,) suggested by the margins; feasible up to sum alpha_i y_i = 0
     h: float
+    value: float = np.inf  # P of the smoothed problem at (f, b)
     steps: int = 0  # in this stage
     stage_done: bool = False
     ended: bool = False  # nothing left to gain, or no progress at this h
@@ -73,22 +74,26 @@ def advance(problem: Problem, path: NewtonPath) -> None:
     if not path.stage_done:
         margins = smooth.margins(path.scores, path.b)
         p, p_scores, p_b = newton_direction(smooth, path.f - f_alpha, smooth.cost * smooth.loss.curvature(margins))
-        t = minimize_along(
-            smooth.loss,
-            smooth.cost,
-            margins,
-            smooth.y * (p_scores + p_b),
-            linear=smooth.inner(path.f, p) + weight * path.b * p_b,
-            quadratic=smooth.inner(p, p) + weight * p_b * p_b,
-        )
+        quadratic = smooth.inner(p, p) + weight * p_b * p_b
+        t = 0.0
+        if quadratic > 0:  # else rounding rules: a direction of no length
+            linear = smooth.inner(path.f, p) + weight * path.b * p_b
+            change = smooth.y * (p_scores + p_b)
+            t = minimize_along(smooth.loss, smooth.cost, margins, change, linear=linear, quadratic=quadratic)
+        before = (path.f, path.scores)
+        value = path.value
         path.f, path.scores = path.f + t * p, path.scores + t * p_scores
         path.steps += 1
         path.passes += 3.0
         _look(smooth, path)
+        if not 0.0 <= path.value < value:  # the step was noise
+            path.f, path.scores = before
+            _look(smooth, path)
+            path.steps = STAGE_STEPS
     if path.stage_done and path.h:
         finish(problem, path)
     stuck = path.steps >= STAGE_STEPS and not path.stage_done
-    path.ended = stuck or (path.stage_done and path.h * SHRINK < LAST_H)
+    path.ended |= stuck or (path.stage_done and path.h * SHRINK < LAST_H)
 
 
 def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:
@@ -135,14 +140,18 @@ def finish(problem: Problem, path: NewtonPath) -> None:
         inside[places] = False
         if not inside.any():
             return
+    else:
+        return
     alpha[near[inside]] = np.clip(found, 0.0, top)
     alpha = problem.project(alpha)
     f = problem.function(alpha)
     scores = problem.scores(f)
     b = problem.best_intercept(scores)
-    gap = problem.primal(f, b, scores) - problem.dual(alpha, f)
+    primal = problem.primal(f, b, scores)
+    gap = primal - problem.dual(alpha, f)
     if gap < problem.primal(path.f, path.b, path.scores) - problem.dual(path.alpha):
         path.f, path.scores, path.b, path.alpha = f, scores, b, alpha
+        path.ended = gap <= 1e-12 * primal
 
 
 def _smoothed(problem: Problem, h: float) -> Problem:
@@ -158,10 +167,10 @@ def _look(smooth: Problem, path: NewtonPath) -> Array:
     path.b = smooth.best_intercept(path.scores)
     path.alpha = -smooth.cost * smooth.loss.slope(smooth.margins(path.scores, path.b))
     f_alpha = smooth.function(path.alpha)
-    primal = smooth.primal(path.f, path.b, path.scores)
-    gap = primal - smooth.dual(path.alpha, f_alpha)
+    path.value = smooth.primal(path.f, path.b, path.scores)
+    gap = path.value - smooth.dual(path.alpha, f_alpha)
     smoothing = path.h * float(np.sum(path.alpha * (1.0 - smooth.share(path.alpha)))) if path.h else 0.0
-    path.stage_done = gap <= max(0.1 * smoothing, 1e-14 * primal)
+    path.stage_done = gap <= max(0.1 * smoothing, 1e-14 * path.value)
     return f_alpha
 
 

@@ -1,0 +1,227 @@
+"""Save a fitted model to one file, and load it again. Nothing in a file is ever executed.
+
+    primalsvm model 1          the format's name and version
+    <64 hex digits>            sha256 of the line above and of everything below
+    {"estimator": ...}         JSON on one line: class, parameters, fitted attributes
+    <bytes>                    the arrays, one after another, little-endian, in the order in which the JSON names them
+
+What JSON cannot say is an object of one key, the tag:
+
+    {"array": [dtype, shape]}            numbers, bool or fixed-width text, from the bytes below
+    {"strings": [...]}                   an object array of str, such as feature names
+    {"dict": [[key, value], ...]}        class_weight, whose keys are labels
+    {"loss": [name, fields]}, {"solver": [name, fields]}, {"record": [...]}, {"certificate": fields}
+
+Nothing is compressed and each array takes its own bytes, so no file can claim more memory than a small multiple of
+its size. The checksum finds damage; it is not a signature.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from dataclasses import fields, is_dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .certificate import Certificate
+from .linear_svc import LinearSVC
+from .losses import LOSSES, Loss
+from .solve import Record, Solver
+
+NAME = b"primalsvm model "
+VERSION = 1
+ESTIMATORS = {estimator.__name__: estimator for estimator in (LinearSVC,)}
+NOT_KEPT = {"callback"}  # a function: keeping it would mean running code from a file
+FITTED_NAME = re.compile(r"[A-Za-z]\w*(?<!_)_")
+DTYPE = re.compile(r"\|[biu]1|<[iu][248]|<f[248]|<U[1-9]\d{0,8}")
+
+
+class ModelError(ValueError):
+    """A model that cannot be saved, or a file that cannot be loaded; the message says why and what to do."""
+
+
+def save(model, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to `path`, whole or not at all.
+
+    Kept are the parameters, except ``callback``, and every fitted attribute; of the certificate everything but its
+    dual point, which ``support_`` and ``dual_coef_`` hold already.
+
+    Parameters
+    ----------
+    model : LinearSVC
+    path : path of the file; one that exists is replaced.
+    """
+    if ESTIMATORS.get(type(model).__name__) is not type(model):
+        raise ModelError(f"save takes a fitted {' or '.join(ESTIMATORS)}, got {type(model).__name__}.")
+    check_is_fitted(model)
+    parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_KEPT}
+    fitted = {name: value for name, value in vars(model).items() if FITTED_NAME.fullmatch(name)}
+    blobs: list[bytes] = []
+    header = {
+        "estimator": type(model).__name__,
+        "parameters": {name: _encode(value, name, blobs) for name, value in parameters.items()},
+        "fitted": {name: _encode(value, name, blobs) for name, value in fitted.items()},
+    }
+    first = NAME + b"%d\n" % VERSION
+    rest = b"".join([json.dumps(header).encode("ascii"), b"\n", *blobs])
+    write_whole(path, first + hashlib.sha256(first + rest).hexdigest().encode() + b"\n" + rest)
+
+
+def load(path: str | os.PathLike[str]):
+    """Read a model that `save` wrote: it predicts bit for bit the same and has the same certificate.
+
+    Returns
+    -------
+    The fitted estimator.
+    """
+    try:
+        header, blob = _read(Path(path))
+        estimator = ESTIMATORS.get(header["estimator"])
+        if estimator is None:
+            raise ModelError(f"expected {' or '.join(ESTIMATORS)}, found {str(header['estimator'])[:40]!r}")
+        decode = _Decoder(blob)
+        model = estimator(**{name: decode(value) for name, value in header["parameters"].items()})
+        for name, value in header["fitted"].items():
+            if not FITTED_NAME.fullmatch(name):
+                raise ModelError(f"{name[:40]!r} is no name of a fitted attribute")
+            setattr(model, name, decode(value))
+        decode.finish()
+        _check_shapes(model)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}.") from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        # the checksum holds, so this was written on purpose, or by a version with other parameters or attributes
+        raise ModelError(f"{path}: this version cannot read what the file describes; fit and save it again.") from None
+    return model
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file whole or not at all: Ctrl-C, an error or a full disk leave what was there before."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if target.exists() and not target.is_file():
+        raise OSError(f"{path} is not a regular file; name another one to write to")
+    draft = target.with_name(f".{secrets.token_hex(8)}.tmp")  # in the same folder: a rename does not cross disks
+    try:
+        with open(draft, "xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
+    """The header and the arrays' bytes of a file that is of this format and undamaged."""
+    if path.exists() and not path.is_file():
+        raise ModelError("expected a model file, found a folder or a device; name a file")
+    with open(path, "rb") as stream:
+        first = stream.readline(64)
+        version = re.fullmatch(re.escape(NAME) + rb"(\d{1,9})\n", first)
+        if not version:
+            raise ModelError("this is no model of primalsvm, or its beginning is damaged; name a file that save wrote")
+        if int(version[1]) > VERSION:
+            raise ModelError(
+                f"the file has version {int(version[1])} of the format, this primalsvm knows up to {VERSION}; "
+                "install a newer primalsvm"
+            )
+        checksum = stream.readline(65)
+        rest = stream.read()
+    if checksum != hashlib.sha256(first + rest).hexdigest().encode() + b"\n":
+        raise ModelError("the file is damaged or cut off, its checksum does not hold; fetch it or save it again")
+    end = rest.index(b"\n")
+    return json.loads(rest[:end]), memoryview(rest)[end + 1 :]
+
+
+def _encode(value, name: str, blobs: list[bytes]):
+    """A value as JSON; arrays go to `blobs`. `name` is the parameter or attribute, for the message."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Record):
+        return {"record": [_encode(item, name, blobs) for item in value]}
+    if isinstance(value, list | tuple):
+        return [_encode(item, name, blobs) for item in value]
+    if isinstance(value, dict):
+        return {"dict": [[_encode(key, name, blobs), _encode(item, name, blobs)] for key, item in value.items()]}
+    if isinstance(value, Certificate):
+        return {"certificate": _encode_fields(value, name, blobs, but="alpha")}
+    if isinstance(value, Loss) and LOSSES.get(value.name) is type(value):
+        return {"loss": [value.name, _encode_fields(value, name, blobs)]}
+    if isinstance(value, Solver) and is_dataclass(value) and Solver.registry.get(value.name) is type(value):
+        return {"solver": [value.name, _encode_fields(value, name, blobs)]}
+    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+        if all(isinstance(item, str) for item in value):
+            return {"strings": [str(item) for item in value]}
+    elif isinstance(value, np.ndarray) and DTYPE.fullmatch(little := value.dtype.newbyteorder("<").str):
+        blobs.append(value.astype(little).tobytes())
+        return {"array": [little, list(value.shape)]}
+    kind = f"array of {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+    advice = "an int or None" if name == "random_state" else "numbers, text, or a loss or solver of primalsvm"
+    raise ModelError(f"{name} is a value of type {kind}, which a model file cannot hold; make it {advice} first.")
+
+
+def _encode_fields(value, name: str, blobs: list[bytes], but: str = "") -> dict[str, Any]:
+    return {f.name: _encode(getattr(value, f.name), name, blobs) for f in fields(value) if f.name != but}
+
+
+class _Decoder:
+    """_encode backwards; each array takes the next bytes."""
+
+    def __init__(self, blob: memoryview):
+        self.blob = blob
+        self.at = 0
+
+    def __call__(self, value):
+        if isinstance(value, list):
+            return [self(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        ((tag, content),) = value.items()
+        if tag == "array":
+            return self.array(*content)
+        if tag == "strings":
+            return np.array([str(item) for item in content], dtype=object)
+        if tag == "dict":
+            return {self(key): self(item) for key, item in content}
+        if tag == "record":
+            return Record(*self(content))
+        if tag == "certificate":
+            facts = {name: self(item) for name, item in content.items()}
+            return Certificate(**{**facts, "parts": tuple(facts.get("parts", ()))})
+        known: dict[str, Any] = {"loss": LOSSES, "solver": Solver.registry}
+        return known[tag][content[0]](**{name: self(item) for name, item in content[1].items()})
+
+    def array(self, dtype: str, shape: list[int]) -> np.ndarray:
+        if not DTYPE.fullmatch(dtype) or any(type(length) is not int or length < 0 for length in shape):
+            raise ModelError("an array has an unknown type or shape")
+        size = np.dtype(dtype).itemsize * prod(shape)
+        if size > len(self.blob) - self.at:
+            raise ModelError(f"an array of shape {shape} is announced, but the file has not that many bytes")
+        array = np.ndarray(shape, dtype, buffer=self.blob, offset=self.at)
+        self.at += size
+        if (
+            array.dtype.kind == "U"
+            and np.ndarray(size // 4, "<u4", self.blob, self.at - size).max(initial=0) > 0x10FFFF
+        ):
+            raise ModelError("an array of text has bytes that are no text")
+        return array.astype(array.dtype.newbyteorder("="))  # a copy: aligned, and its own
+
+    def finish(self) -> None:
+        if self.at != len(self.blob):
+            raise ModelError("the file has more bytes than its arrays need")
+
+
+def _check_shapes(model) -> None:
+    """The shapes that predict relies on."""
+    (k,) = model.classes_.shape
+    parts = 1 if k == 2 else k if model.multi_class == "ovr" else k * (k - 1) // 2
+    if k < 2 or model.coef_.shape != (parts, model.n_features_in_) or model.intercept_.shape != (parts,):
+        raise ModelError("coef_, intercept_, classes_ and n_features_in_ do not fit together")
