@@ -25,7 +25,7 @@ def _separable(rng):
 
 
 def _duplicated(rng):
-    X, y, cost = _overlapping(rng)
+    X, y, _ = _overlapping(rng)
     X, y = np.vstack([X, X[:10], X[:5]]), np.concatenate([y, y[:10], -y[:5]])
     return X, y, np.full(len(y), 1.0)
 

@@ -127,7 +127,10 @@ def test_plain_arrays():
     model = LinearSVC("hinge", tol=1e-6).fit(X, y)
     seen = certify((model.coef_, model.intercept_), X, y, C=1.0, loss="hinge", intercept="free")
     assert seen.relative_gap < 1e-5
-    assert certify((model.coef_[0], float(model.intercept_[0])), X, y, C=1.0, loss="hinge", intercept=True).primal == seen.primal
+    assert (
+        certify((model.coef_[0], float(model.intercept_[0])), X, y, C=1.0, loss="hinge", intercept=True).primal
+        == seen.primal
+    )
     for missing in ("C", "loss", "intercept"):
         given = {"C": 1.0, "loss": "hinge", "intercept": "free"}
         del given[missing]
@@ -216,7 +219,8 @@ def test_a_model_of_ours_can_be_judged_on_other_data():
 def a9a():
     if not (DATA / "a9a" / "a9a.xz").exists():
         pytest.skip("a9a is not here; set PRIMALSVM_DATA to the folder that holds it")
-    X, y = load_svmlight_file(lzma.open(DATA / "a9a" / "a9a.xz", "rb"), n_features=123)
+    with lzma.open(DATA / "a9a" / "a9a.xz", "rb") as stream:
+        X, y = load_svmlight_file(stream, n_features=123)
     indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return sp.csr_matrix((X.data, indices, indptr), shape=X.shape), y
 

@@ -148,7 +148,9 @@ def test_weights():
     assert balanced.certificate_.primal == pytest.approx(by_hand.certificate_.primal, rel=2e-8)
 
 
-@pytest.mark.parametrize("solver", ["auto", "newton", "dual_coordinate_ascent", "projected_gradient", "gradient_descent"])
+@pytest.mark.parametrize(
+    "solver", ["auto", "newton", "dual_coordinate_ascent", "projected_gradient", "gradient_descent"]
+)
 def test_solvers_by_name(solver):
     X, y = cancer()
     model = LinearSVC("huber", solver=solver, max_iter=20_000).fit(X, y)
@@ -162,7 +164,10 @@ def test_solver_objects_and_seeds():
     assert clone(model).get_params()["solver"] == Pegasos(batch=100, seed=5)
     assert model.fit(X, y).solver_ == Pegasos(batch=100, seed=5)
     assert model.set_params(random_state=1).fit(X, y).solver_.seed not in (0, 5)
-    coefs = [LinearSVC("hinge", C=1e-3, solver="pegasos", max_iter=3, tol=0.9, random_state=r).fit(X, y).coef_ for r in (1, 1, 2)]
+    coefs = [
+        LinearSVC("hinge", C=1e-3, solver="pegasos", max_iter=3, tol=0.9, random_state=r).fit(X, y).coef_
+        for r in (1, 1, 2)
+    ]
     np.testing.assert_array_equal(coefs[0], coefs[1])
     assert not np.array_equal(coefs[0], coefs[2])
     with pytest.raises(ValueError, match=r"pegasos needs a Lipschitz loss.*Solvers that accept it"):
@@ -178,7 +183,9 @@ def test_auto_chooses_by_the_number_of_features():
 
 def test_a_missed_tolerance_is_a_warning_with_the_gap_and_one_thing_to_try():
     X, y = hard()
-    with pytest.warns(ConvergenceWarning, match=r"certified relative gap of [0-9.e+-]+, above tol=1e-09: raise max_iter=2"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"certified relative gap of [0-9.e+-]+, above tol=1e-09: raise max_iter=2"
+    ):
         model = LinearSVC("hinge", solver="pegasos", tol=1e-9, max_iter=2).fit(X, y)
     assert model.status_ == "max_iter" and model.n_iter_ == 2
     with pytest.warns(ConvergenceWarning, match="raise max_seconds=0.1"):
@@ -193,7 +200,9 @@ def test_a_missed_tolerance_is_a_warning_with_the_gap_and_one_thing_to_try():
 def test_callback_and_history():
     X, y = hard()
     seen = []
-    model = LinearSVC("hinge", solver="dual_coordinate_ascent", tol=1e-12, callback=lambda r: seen.append(r) or len(seen) >= 4)
+    model = LinearSVC(
+        "hinge", solver="dual_coordinate_ascent", tol=1e-12, callback=lambda r: seen.append(r) or len(seen) >= 4
+    )
     model.fit(X, y)  # stopped on request: no warning
     assert model.status_ == "stopped"
     assert all(isinstance(record, Record) for record in seen)

@@ -50,7 +50,9 @@ def test_max_seconds():
 
 def test_callback_sees_every_record_and_stops_the_run():
     seen = []
-    result = solve(large(), DualCoordinateAscent(), tol=0.0, certify_every=2, callback=lambda r: seen.append(r) or len(seen) == 3)
+    result = solve(
+        large(), DualCoordinateAscent(), tol=0.0, certify_every=2, callback=lambda r: seen.append(r) or len(seen) == 3
+    )
     assert result.status == "stopped"
     assert [record.iteration for record in seen] == [2, 4, 6]
     assert all(isinstance(record, Record) for record in seen)

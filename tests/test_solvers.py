@@ -68,7 +68,7 @@ def check(problem, result, tol):
 @pytest.mark.parametrize("solver, tol, steps", SOLVERS, ids=[str(s[0]) for s in SOLVERS])
 def test_reaches_its_tolerance_on_every_problem(solver, tol, steps, intercept, loss):
     if not accepted(solver, make("wide", loss)):
-        with pytest.raises(ValueError, match="Solvers that accept it: .*dual_coordinate_ascent"):
+        with pytest.raises(ValueError, match=r"Solvers that accept it: .*dual_coordinate_ascent"):
             solve(make("wide", loss), solver)
         return
     for name in EASY:
@@ -143,7 +143,9 @@ def test_metamorphic_relations(loss, intercept):
     ]
     values = []
     for Xv, yv, cv in [base, *variants]:
-        variant = LinearProblem(y=yv, cost=cv, loss=loss, intercept=intercept, X=type(problem.X)(np.ascontiguousarray(Xv)))
+        variant = LinearProblem(
+            y=yv, cost=cv, loss=loss, intercept=intercept, X=type(problem.X)(np.ascontiguousarray(Xv))
+        )
         values.append(solve(variant, DualCoordinateAscent(), tol=1e-9, max_iter=10_000).certificate.primal)
     np.testing.assert_allclose(values, values[0], rtol=2e-9)
 

@@ -6,6 +6,7 @@ from .certificate import Certificate
 from .certify import certify
 from .linear_svc import LinearSVC
 from .losses import Hinge, Huber, SquaredHinge
+from .persistence import load, save
 from .problem import KernelProblem, LinearProblem
 from .solve import Record, Result, Solver, Start, solve
 
@@ -27,5 +28,7 @@ __all__ = [
     "SquaredHinge",
     "Start",
     "certify",
+    "load",
+    "save",
     "solve",
 ]

@@ -9,7 +9,7 @@ Each reader below turns a model into a Claim: which problem it says it solved, a
 | scikit-learn SVC                   | hinge, free intercept, one-vs-one                                               |
 | scikit-learn SGDClassifier         | alpha/2 |w|^2 + 1/n sum of losses: C = 1 / (alpha n), free intercept            |
 | LIBLINEAR, LIBSVM model files      | as the file says; C is not in it and must be given                              |
-| (coef, intercept)                  | as given; with a kernel, coef are the coefficients of f = sum_j coef_j k(x_j, .) |
+| (coef, intercept)                  | as given; with a kernel, coef are those of f = sum_j coef_j k(x_j, .)           |
 | scikit-learn Pipeline              | its last step's, on the transformed data                                        |
 """
 
@@ -106,7 +106,7 @@ def certify(
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
     claim = _read(model, X, y, kernel)
     if intercept is not None:
-        claim = replace(claim, intercept=INTERCEPTS.get(intercept, intercept))  # type: ignore[call-overload]
+        claim = replace(claim, intercept=INTERCEPTS.get(intercept, str(intercept)))
     claim = replace(claim, loss=loss or claim.loss, C=claim.C if C is None else C)
     for name, value in (("C", claim.C), ("loss", claim.loss), ("intercept", claim.intercept)):
         if value is None:
@@ -146,10 +146,14 @@ def _judge(claim: Claim, answer: Answer, X, cost: Array, part: Part) -> Certific
         return certificate(problem, answer.coef, answer.b, alpha)
     labels, weights, f = part.y, cost[rows], np.zeros(len(rows))
     if answer.rows is not None:
-        f = _scatter(answer, len(cost))[rows]
+        f = _scatter(answer.coef, answer.rows, len(cost))[rows]
     else:  # support vectors that are no rows of X join the sample without weight
         m = len(answer.coef)
-        mine = sp.vstack([sp.csr_array(mine), answer.vectors]) if sp.issparse(mine) else np.vstack([mine, answer.vectors.toarray()])
+        mine = (
+            sp.vstack([sp.csr_array(mine), answer.vectors])
+            if sp.issparse(mine)
+            else np.vstack([mine, answer.vectors.toarray()])
+        )
         labels, weights = np.concatenate([labels, np.ones(m)]), np.concatenate([weights, np.zeros(m)])
         f = np.concatenate([f, answer.coef])
     K, accuracy = claim.kernel.matrix(mine)
@@ -158,9 +162,9 @@ def _judge(claim: Claim, answer: Answer, X, cost: Array, part: Part) -> Certific
     return certificate(kernel_problem, f, answer.b, alpha, deep=alpha is None)
 
 
-def _scatter(answer: Answer, n: int) -> Array:
+def _scatter(values: Array, rows: np.ndarray, n: int) -> Array:
     full = np.zeros(n)
-    np.add.at(full, answer.rows, answer.coef)
+    np.add.at(full, rows, values)
     return full
 
 
@@ -183,8 +187,8 @@ def _read(model, X, y, kernel) -> Claim:
             check_is_fitted(model)
             return reader(model, X)
     raise TypeError(
-        f"certify does not know {type(model).__name__}; it takes primalsvm's estimators, scikit-learn's LinearSVC, SVC and "
-        "SGDClassifier, LIBLINEAR and LIBSVM model files by path, and pairs (coef, intercept)."
+        f"certify does not know {type(model).__name__}; it takes primalsvm's estimators, scikit-learn's LinearSVC, SVC "
+        "and SGDClassifier, LIBLINEAR and LIBSVM model files by path, and pairs (coef, intercept)."
     )
 
 
@@ -291,7 +295,7 @@ def _read_file(model: ForeignModel, n_features: int) -> Claim:
             intercept=model.intercept,
             intercept_scaling=model.intercept_scaling or 1.0,
         )
-    vectors = model.support_vectors
+    vectors: Any = model.support_vectors
     if vectors.shape[1] > n_features:
         raise ValueError(f"the model has {vectors.shape[1]} features, X has {n_features}.")
     vectors = sp.csr_array((vectors.data, vectors.indices, vectors.indptr), shape=(vectors.shape[0], n_features))
@@ -302,7 +306,7 @@ def _read_file(model: ForeignModel, n_features: int) -> Claim:
         for pair in model.binary_problems()
     ]
     kernel = None
-    if model.kernel == "linear":
+    if model.kernel is None or model.kernel == "linear":
         answers = [Answer(answer.vectors.T @ answer.coef, answer.b) for answer in answers]
     else:
         kernel = Kernel(model.kernel, gamma=model.gamma or 0.0, degree=model.degree or 0, coef0=model.coef0 or 0.0)

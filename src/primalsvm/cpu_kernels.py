@@ -22,7 +22,7 @@ def row_add(rows, i, scale, w):
 
 
 def _is_dense(rows) -> bool:
-    return isinstance(rows, types.BaseNamedTuple) and rows.instance_class is DenseRows
+    return isinstance(rows, types.BaseNamedTuple) and getattr(rows, "instance_class", None) is DenseRows
 
 
 @overload(row_dot)
@@ -85,7 +85,23 @@ def _shuffle(order, size, seed):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def dual_coordinate_pass(
-    rows, stored, y, cost, squared_norms, tilt, bend, bound, centre, reach, alpha, w, balance, order, active, limits, seed
+    rows,
+    stored,
+    y,
+    cost,
+    squared_norms,
+    tilt,
+    bend,
+    bound,
+    centre,
+    reach,
+    alpha,
+    w,
+    balance,
+    order,
+    active,
+    limits,
+    seed,
 ):
     """Each alpha_i of the active ones set to its optimum, in random order; returns how many stay active.
 
@@ -121,10 +137,9 @@ def dual_coordinate_pass(
         low = min(low, projected)
         if projected > 1e-14 or projected < -1e-14:
             diagonal = squared_norms[i] + reach + stiffness
+            moved = top if g < 0.0 else 0.0  # an empty row: D is linear in alpha_i
             if diagonal > 0.0:
                 moved = min(max(a - g / diagonal, 0.0), top)
-            else:  # an empty row: D is linear in alpha_i
-                moved = top if g < 0.0 else 0.0
             change = (moved - a) * y[i]
             if change != 0.0:
                 alpha[i] = moved
@@ -148,10 +163,10 @@ def pegasos_pass(
     """One pass of Pegasos in batches drawn without replacement, w = scale * v.
 
     share_i = n c_i / sum c weighs the samples; h is Huber's width, 0 for the hinge; reach is s^2 of a penalised
-    intercept b = scale * b_v. scalars: [0] t, [1] scale, [2] |v|^2, [3] sum of t * scale so far, [4] b or b_v,
+    intercept b = scale * b_v. scalars: [0] t, [1] scale, [2] |v|^2, [3] sum of t * scale, [4] b or b_v,
     [5] to b_v what u is to v, [6] sum of t.
-    The average of all w_t with weights t is (scalars[3] v - u) / scalars[6]: u gathers every change of v times the sum of
-    weights before it (a lazy average, O(nnz) a step).
+    The average of all w_t with weights t is (scalars[3] v - u) / scalars[6]: u gathers every change of v times the sum
+    of weights before it (a lazy average, O(nnz) a step).
     """
     n = order.size
     _shuffle(order, n, seed)

@@ -34,7 +34,7 @@ def dual_slopes(problem: Problem, alpha: Array) -> Array:
 
 
 def certified_intercept(problem: Problem, alpha: Array) -> float:
-    """The b of the primal point that alpha certifies: the minimiser of eq. 19, or what alpha says where b is not free."""
+    """The b of the primal point that alpha certifies: of eq. 19, or what alpha says where b is not free."""
     if problem.intercept == "free":
         return problem.best_intercept(problem.scores(problem.function(alpha)))
     return problem.intercept_of(alpha)
@@ -195,7 +195,9 @@ def qp_sigma_gap(program: QuadraticProgram, lam: Array) -> float:
 
 
 def _not_negative(slack: Array, program: QuadraticProgram) -> bool:
-    return bool(np.all(slack >= -ROUNDING * (1.0 + np.abs(program.d).max(initial=0.0) + np.abs(slack).max(initial=0.0))))
+    return bool(
+        np.all(slack >= -ROUNDING * (1.0 + np.abs(program.d).max(initial=0.0) + np.abs(slack).max(initial=0.0)))
+    )
 
 
 def svm_program(problem: Problem, gram: Array) -> QuadraticProgram:

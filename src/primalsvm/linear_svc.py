@@ -176,7 +176,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         weight = self._sample_cost(X, sample_weight, classes, y, labels)
         if len(np.unique(labels[weight > 0])) < 2:
             raise ValueError(
-                "LinearSVC needs samples of at least two classes with a weight above zero; the data has only one class: "
+                "LinearSVC needs samples of two classes or more with a weight above zero; the data has only one class: "
                 f"{classes[labels[weight > 0][0]]!r}."
             )
         parts = split(labels, classes, self.multi_class)
@@ -212,7 +212,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         for name, value, ok, wanted in (
             ("C", self.C, _is_number(self.C) and 0 < self.C < np.inf, "a finite number above 0"),
             ("tol", self.tol, _is_number(self.tol) and self.tol >= 0, "a number of at least 0"),
-            ("max_iter", self.max_iter, isinstance(self.max_iter, Integral) and self.max_iter >= 1, "1 or more"),
+            ("max_iter", self.max_iter, isinstance(self.max_iter, Integral) and int(self.max_iter) >= 1, "1 or more"),
             (
                 "max_seconds",
                 self.max_seconds,
@@ -249,13 +249,12 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         return self.C * weight
 
     def _problem(self, matrix: Matrix, weight: Array, part: Part) -> LinearProblem:
-        everything = part.rows is None
         return LinearProblem(
             y=part.y,
-            cost=weight if everything else weight[part.rows],
+            cost=weight if part.rows is None else weight[part.rows],
             loss=make_loss(self.loss),
             intercept=INTERCEPTS[self.fit_intercept],
-            X=matrix if everything else matrix.take(part.rows),
+            X=matrix if part.rows is None else matrix.take(part.rows),
         )
 
     def _starts(self, classes: np.ndarray, parts: list[Part], shape: tuple[int, int]) -> list[Start | None]:
@@ -323,9 +322,8 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([result.b for result in results])
         self.certificate_ = Certificate.of_parts([result.certificate for result in results])
         self.dual_gap_ = self.certificate_.gap
-        self.history_ = [list(result.history) for result in results]
-        if len(results) == 1:
-            self.history_ = self.history_[0]
+        histories = [list(result.history) for result in results]
+        self.history_ = histories[0] if len(results) == 1 else histories
         self.n_iter_ = max(result.iterations for result in results)
         self.status_ = max((result.status for result in results), key=STATUSES.index)
         self.n_samples_fit_ = n
@@ -342,7 +340,9 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         if not missed:
             return
         worst = max(missed, key=lambda k: results[k].certificate.relative_gap)
-        where = "" if len(parts) == 1 else f" ({len(missed)} of {len(parts)} binary problems; worst: {parts[worst].name})"
+        where = (
+            "" if len(parts) == 1 else f" ({len(missed)} of {len(parts)} binary problems; worst: {parts[worst].name})"
+        )
         warnings.warn(
             f"LinearSVC ended at a certified relative gap of {results[worst].certificate.relative_gap:.1e}, above "
             f"tol={self.tol:g}{where}: {ADVICE[results[worst].status].format(self)}",
@@ -352,4 +352,4 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and not np.isnan(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and not np.isnan(float(value))

@@ -35,9 +35,15 @@ class Loss:
     name: ClassVar[str]
     smooth: ClassVar[bool]  # is l' continuous?
     lipschitz: ClassVar[bool]  # is |l'| <= 1?
-    tilt: float
-    bend: float
-    bound: float
+    bound: ClassVar[float]
+
+    @property
+    def tilt(self) -> float:
+        raise NotImplementedError
+
+    @property
+    def bend(self) -> float:
+        raise NotImplementedError
 
     def value(self, margins: Array) -> Array:
         raise NotImplementedError
@@ -68,10 +74,10 @@ class Hinge(Loss):
     name: ClassVar[str] = "hinge"
     smooth: ClassVar[bool] = False
     lipschitz: ClassVar[bool] = True
-    tilt: ClassVar[float] = 1.0
-    bend: ClassVar[float] = 0.0
+    tilt = 1.0  # type: ignore[assignment]
+    bend = 0.0  # type: ignore[assignment]
     bound: ClassVar[float] = 1.0
-    kinks: ClassVar[tuple[tuple[float, float, float], ...]] = ((1.0, 1.0, 0.0),)
+    kinks = ((1.0, 1.0, 0.0),)  # type: ignore[assignment]
 
     def value(self, margins):
         return np.maximum(0.0, 1.0 - margins)
@@ -90,10 +96,10 @@ class SquaredHinge(Loss):
     name: ClassVar[str] = "squared_hinge"
     smooth: ClassVar[bool] = True
     lipschitz: ClassVar[bool] = False
-    tilt: ClassVar[float] = 1.0
-    bend: ClassVar[float] = 0.5
+    tilt = 1.0  # type: ignore[assignment]
+    bend = 0.5  # type: ignore[assignment]
     bound: ClassVar[float] = np.inf
-    kinks: ClassVar[tuple[tuple[float, float, float], ...]] = ((1.0, 0.0, -2.0),)
+    kinks = ((1.0, 0.0, -2.0),)  # type: ignore[assignment]
 
     def value(self, margins):
         return np.maximum(0.0, 1.0 - margins) ** 2

@@ -28,7 +28,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .losses import Array, Huber
 from .piecewise import minimize_along
-from .problem import Problem
+from .problem import LinearProblem, Problem
 
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients
 STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
@@ -106,10 +106,10 @@ def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:
 
 
 def finish(problem: Problem, path: NewtonPath) -> None:
-    r"""Try to jump from the path to its end: the hinge's own optimum, if the points near the margin are the right ones.
+    r"""Try to jump to the path's end: the hinge's own optimum, if the points near the margin are the right ones.
 
-    Away from the margin alpha_i is 0 or c_i. On it, m_i = 1, which with f = f_alpha is a linear system in the alpha_i of
-    the near points (and b, with sum alpha_i y_i = 0). Those that leave the box are fixed at its bound and the rest is
+    Away from the margin alpha_i is 0 or c_i. On it, m_i = 1, which with f = f_alpha is a linear system in the alpha_i
+    of the near points (and b, with sum alpha_i y_i = 0). Those that leave the box are fixed at its bound and the rest is
     solved again. The point is taken only if its own gap is the smaller one.
     """
     upper, y = problem.upper, problem.y
@@ -179,7 +179,7 @@ def newton_direction(problem: Problem, gradient: Array, weights: Array) -> tuple
     near = np.flatnonzero(weights)
     stiffness = _intercept_weight(problem) + float(np.sum(weights))
     has_intercept = problem.intercept != "none" and stiffness > 0
-    if problem.kind == "linear" and problem.size <= EXPLICIT:
+    if isinstance(problem, LinearProblem) and problem.size <= EXPLICIT:
         hessian = problem.X.gram(weights[near], near)
         hessian[np.diag_indices_from(hessian)] += 1.0
         if has_intercept:
@@ -201,7 +201,12 @@ def newton_direction(problem: Problem, gradient: Array, weights: Array) -> tuple
 
 
 def conjugate_gradient(
-    apply: Callable[[Array], Array], rhs: Array, inner: Callable[[Array, Array], float], *, tol: float = 1e-3, steps: int = 250
+    apply: Callable[[Array], Array],
+    rhs: Array,
+    inner: Callable[[Array, Array], float],
+    *,
+    tol: float = 1e-3,
+    steps: int = 250,
 ) -> Array:
     """Solve apply(x) = rhs, where apply is symmetric and positive in `inner`."""
     x = np.zeros_like(rhs)
@@ -228,7 +233,7 @@ def _solve_positive(matrix: Array, rhs: Array) -> Array:
     try:
         return cho_solve(cho_factor(matrix, check_finite=False), rhs, check_finite=False)
     except LinAlgError:
-        return np.linalg.lstsq(matrix, rhs, rcond=None)[0]
+        return np.asarray(np.linalg.lstsq(matrix, rhs, rcond=None)[0], dtype=np.float64)
 
 
 def _intercept_weight(problem: Problem) -> float:

@@ -19,7 +19,7 @@ Each verb has its rounding error beside it; the certificate adds them up.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,11 @@ class Problem:
     @property
     def size(self) -> int:
         """The length of f."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> Any:
+        """The rows of X or K as plain arrays, for compiled code."""
         raise NotImplementedError
 
     @property
@@ -265,7 +270,7 @@ class KernelProblem(Problem):
     """
 
     K: Array = field(kw_only=True)  # (n, n) float32 or float64, symmetric and positive up to rounding
-    accuracy: float | None = field(default=None, kw_only=True)
+    accuracy: float = field(default=-1.0, kw_only=True)  # below 0: that of an entry rounded a few times
 
     kind: ClassVar[str] = "kernel"
 
@@ -273,7 +278,7 @@ class KernelProblem(Problem):
         super().__post_init__()
         if self.K.ndim != 2 or self.K.shape[0] != self.K.shape[1]:
             raise ValueError(f"a kernel matrix must be square, got shape {self.K.shape}.")
-        if self.accuracy is None:
+        if self.accuracy is None or self.accuracy < 0:
             self.accuracy = 8 * float(np.finfo(self.K.dtype).eps)
 
     @property

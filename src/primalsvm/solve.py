@@ -76,7 +76,7 @@ class Result:
 
     f: Array
     b: float
-    alpha: Array | None
+    alpha: Array  # the feasible dual point that proves the lower bound
     certificate: Certificate
     status: str  # converged, max_iter, max_seconds, interrupted, stopped, stalled, diverged
     iterations: int
@@ -139,7 +139,7 @@ class Judge:
         if seen.primal < self.primal:
             self.primal, self.rounding = seen.primal, seen.rounding
             self.best = Start(state.f.copy(), seen.b)
-        if seen.dual > self.dual:
+        if seen.dual > self.dual and seen.alpha is not None:
             self.dual, self.alpha, self.polished = seen.dual, seen.alpha, seen.polished
         self.reachable = min(self.reachable, seen.reachable)
         self.last_iteration = iteration
@@ -176,9 +176,7 @@ class Judge:
 
     def certificate(self) -> Certificate:
         reachable = min(self.reachable, self.primal)
-        return Certificate(
-            self.primal, self.dual, reachable, self.best.b, self.rounding, self.polished, self.alpha
-        )
+        return Certificate(self.primal, self.dual, reachable, self.best.b, self.rounding, self.polished, self.alpha)
 
 
 def solve(

@@ -11,7 +11,15 @@ from .subgradient import Subgradient
 
 FEW_FEATURES = 500
 
-__all__ = ["DualCoordinateAscent", "GradientDescent", "Newton", "Pegasos", "ProjectedGradient", "Subgradient", "make_solver"]
+__all__ = [
+    "DualCoordinateAscent",
+    "GradientDescent",
+    "Newton",
+    "Pegasos",
+    "ProjectedGradient",
+    "Subgradient",
+    "make_solver",
+]
 
 
 def make_solver(solver: str | Solver, problem: Problem | None = None) -> Solver:

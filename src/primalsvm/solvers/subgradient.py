@@ -22,7 +22,6 @@ from ..losses import Array
 from ..problem import Problem
 from ..solve import Solver, Start
 
-
 PATIENCE = 20  # steps
 
 
