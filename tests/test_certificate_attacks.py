@@ -5,6 +5,7 @@ float64, other types, sums over many rows, kernel matrices that are wrong by as 
 """
 
 import math
+import sys
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from reference import kernel_primal_value, optimum, primal_value
 
 from primalsvm import LinearSVC
 from primalsvm.certificate import Certificate, bound_dual, bound_primal, certificate
-from primalsvm.certify import certify
+from primalsvm.claims import certify
 from primalsvm.kernels import Kernel
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.matrix import as_matrix
@@ -77,7 +78,7 @@ def assert_true(problem, f, b, seen, best=None):
     assert Fraction(seen.gap) >= P - best
     least, most = seen.excess
     if best > 0:
-        assert Fraction(least) <= P / best - 1
+        assert Fraction(min(least, sys.float_info.max)) <= P / best - 1  # a ratio beyond float64 is infinite in it
         assert most == math.inf or Fraction(most) >= P / best - 1
 
 
@@ -472,11 +473,29 @@ def test_kernel_matrices_are_as_accurate_as_they_say(kernel, dtype, offset):
                 assert error <= Decimal(accuracy) * (exact[i][i] * exact[j][j]).sqrt()
 
 
-def test_an_indefinite_kernel_matrix_beside_a_large_entry_is_refused():
-    """P has no minimum: beta = t (0, 1, -1) takes it to minus infinity. A lower bound on it is never one."""
-    K = np.array([[1e10, 0.0, 0.0], [0.0, 1e-10, 5e-10], [0.0, 5e-10, 1e-10]])
+INDEFINITE = {
+    "beside a large entry": [[1e10, 0.0, 0.0], [0.0, 1e-10, 5e-10], [0.0, 5e-10, 1e-10]],
+    "beside a small entry": [[1e-10, 0.0, 0.0], [0.0, 1.0, 1.1], [0.0, 1.1, 1.0]],
+    "negative diagonal": [[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]],
+    "one negative entry": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1e-3]],
+    "zero diagonal": [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+}
+
+
+@pytest.mark.parametrize("K", INDEFINITE.values(), ids=INDEFINITE)
+def test_an_indefinite_kernel_matrix_is_refused(K):
+    """P has no minimum: a beta with beta' K beta < 0, stretched, takes it below any number."""
     with pytest.raises(ValueError, match="positive"):
-        certify((np.zeros(3), 0.0), K, [1, 1, 0], C=1.0, loss="hinge", intercept="none", kernel="precomputed")
+        certify((np.zeros(3), 0.0), np.array(K), [1, 1, 0], C=1.0, loss="hinge", intercept="none", kernel="precomputed")
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_a_kernel_matrix_of_low_rank_is_not_refused(scale):
+    """What rounding makes of X X' is positive enough, whatever the scales of its rows; zero rows too."""
+    rng = np.random.default_rng(17)
+    x = rng.standard_normal((8, 2)) * np.array([1.0, 1.0, scale, scale, 1e-3, 1.0, 0.0, 1.0])[:, None]
+    seen = certify((np.zeros(8), 0.0), x @ x.T, [0, 1] * 4, C=1.0, loss="hinge", intercept="none", kernel="precomputed")
+    assert Fraction(seen.dual) <= optimum(x, [-1.0, 1.0] * 4, np.ones(8), "hinge", "none").value_low
 
 
 # -------------------------------------------------------------------------------------------------------- several parts

@@ -17,7 +17,7 @@ LAYERS = (
     {"solvers"},
     {"multiclass", "model_files", "readers"},
     {"linear_svc"},
-    {"certify", "persistence", "display"},
+    {"claims", "persistence", "display"},
     {"demo"},
     {"cli"},
 )

@@ -1,19 +1,18 @@
 """primalsvm: support vector machines that prove their answer."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from .certificate import Certificate
-from .certify import certify
-from .linear_svc import LinearSVC
 from .losses import Hinge, Huber, SquaredHinge
-from .persistence import load, save
 from .problem import KernelProblem, LinearProblem
 from .solve import Record, Result, Solver, Start, solve
 
-try:
-    __version__ = version("primalsvm")
-except PackageNotFoundError:  # used from a source tree that was never installed
-    __version__ = "0+unknown"
+if TYPE_CHECKING:
+    from .claims import certify
+    from .linear_svc import LinearSVC
+    from .persistence import load, save
 
 __all__ = [
     "Certificate",
@@ -32,3 +31,22 @@ __all__ = [
     "save",
     "solve",
 ]
+
+# what stands on scikit-learn is imported when it is first used: `primalsvm --help` should not wait for it
+_LATER = {"LinearSVC": "linear_svc", "certify": "claims", "load": "persistence", "save": "persistence"}
+
+
+def __getattr__(name: str):
+    if name in _LATER:
+        value = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
+        return value
+    if name == "__version__":
+        try:
+            return version("primalsvm")
+        except PackageNotFoundError:  # used from a source tree that was never installed
+            return "0+unknown"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_LATER, "__version__"])

@@ -46,6 +46,8 @@ class Certificate:
         How much of `primal` is allowance for rounding: P of the model is at least primal - rounding.
     polished : bool
         Whether the lower bound needed more than the model's own dual point.
+    passes : float
+        Passes over the data that judging took.
     alpha : array of shape (n,)
         The feasible dual point that proves `dual`.
     parts : tuple of Certificate
@@ -58,6 +60,7 @@ class Certificate:
     b: float = 0.0
     rounding: float = 0.0
     polished: bool = False
+    passes: float = 0.0
     alpha: Array | None = field(default=None, repr=False, compare=False)
     parts: tuple["Certificate", ...] = field(default=(), repr=False)
 
@@ -73,6 +76,7 @@ class Certificate:
             reachable=math.fsum(part.reachable for part in parts) * (1 + EPS),
             rounding=math.fsum(part.rounding for part in parts) * (1 + EPS) + 4 * EPS * primal,
             polished=any(part.polished for part in parts),
+            passes=sum(part.passes for part in parts),
             parts=tuple(parts),
         )
 
@@ -98,11 +102,16 @@ class Certificate:
         return float(max(0.0, least)), float(most)
 
     def __str__(self):
-        least, most = self.excess
-        above = f"at most {most:.2g}" if least < 1e-9 else f"between {least:.2g} and {most:.2g}"
-        if most >= 1e-3:
-            above = f"at most {most:.2%}" if least < 1e-5 else f"between {least:.2%} and {most:.2%}"
+        least, most = (_percent(share) for share in self.excess)
+        above = least if least == most else f"between {least} and {most}"
+        if self.excess[0] < 0.01 * self.excess[1]:  # the lower figure says nothing
+            above = f"at most {most}" if self.excess[1] < 100 else "no useful bound on how far"
         return f"{above} above the optimum (primal {self.primal:.9g}, dual {self.dual:.9g})"
+
+
+def _percent(share: float) -> str:
+    """Two or three digits that mean something."""
+    return f"{100 * share:.4g}%" if share >= 0.01 else f"{100 * share:.2g}%"
 
 
 def relative_gap(primal: float, dual: float) -> float:
@@ -216,13 +225,14 @@ def certificate(
     *,
     tol: float = 0.0,
     deep: bool = True,
-    max_seconds: float | None = None,
+    max_passes: float = np.inf,
+    max_seconds: float = np.inf,
 ) -> Certificate:
     """Judge the model (f, b), with the dual point alpha if there is one. Without a b, the best one is f's.
 
     Without an alpha, or where the one given leaves a relative gap above `tol`, the margins suggest another. For the
     hinge that can be hopeless although the model is good, so with `deep` it is then polished until the looseness of
-    the lower bound no longer matters beside the model's own suboptimality, or until max_seconds have passed.
+    the lower bound no longer matters beside the model's own suboptimality, or until a limit is passed.
     """
     begin = time.perf_counter()
     f, _ = _checked(problem, f, 0.0 if b is None else b)
@@ -234,7 +244,7 @@ def certificate(
     if relative_gap(primal, dual) > tol and np.isfinite(primal):
         own = bound_dual(problem, problem.slope_alpha(problem.margins(scores, b)))
         dual, feasible = max((dual, feasible), own, key=lambda pair: pair[0])
-    reachable, polished = primal, False
+    reachable, polished, passes, walked = primal, False, 3.0, 0.0
     if b != best_b:
         reachable = min(primal, bound_primal(problem, f, best_b, scores)[0])
     if deep and relative_gap(primal, dual) > tol:
@@ -244,8 +254,10 @@ def certificate(
             if better > dual:
                 dual, feasible, polished = better, candidate, True
             reachable = min(reachable, bound_primal(problem, point.f, point.b)[0])
-            if relative_gap(primal, dual) <= tol or reachable - dual <= max(0.01 * (primal - dual), 1e-8 * primal):
+            passes += point.passes - walked
+            walked = point.passes
+            if relative_gap(primal, dual) <= tol or reachable - dual <= max(0.02 * (primal - dual), 1e-6 * primal):
                 break
-            if max_seconds is not None and time.perf_counter() - begin > max_seconds:
+            if passes > max_passes or time.perf_counter() - begin > max_seconds:
                 break
-    return Certificate(primal, dual, reachable, b, rounding, polished, feasible)
+    return Certificate(primal, dual, reachable, b, rounding, polished, passes, feasible)

@@ -213,7 +213,7 @@ def certify(
     """
     with _one_line_errors(), _Progress() as progress:
         progress.say("loading primalsvm")
-        from .certify import certify as judge
+        from .claims import certify as judge
         from .model_files import looks_like_model_file, read_model_file
 
         progress.say(f"reading {data}")

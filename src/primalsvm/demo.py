@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
 from .certificate import Certificate
-from .certify import certify
+from .claims import certify
 from .display import BoundaryDisplay, ConvergenceDisplay, MarginDisplay, TrainingDisplay
 from .linear_svc import LinearSVC
 

@@ -177,7 +177,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         if len(np.unique(labels[weight > 0])) < 2:
             raise ValueError(
                 "LinearSVC needs samples of two classes or more with a weight above zero; the data has only one class: "
-                f"{classes[labels[weight > 0][0]]!r}."
+                f"{classes[labels[weight > 0][0]]}."
             )
         parts = split(labels, classes, self.multi_class)
         starts = self._starts(classes, parts, X.shape)
@@ -231,6 +231,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name} must be {wanted}, got {value!r}.")
         make_loss(self.loss)
         make_solver(self.solver)
+        check_random_state(self.random_state)
 
     def _make_solver(self, problem: LinearProblem) -> Solver:
         solver = make_solver(self.solver, problem)

@@ -109,8 +109,8 @@ def finish(problem: Problem, path: NewtonPath) -> None:
     r"""Try to jump to the path's end: the hinge's own optimum, if the points near the margin are the right ones.
 
     Away from the margin alpha_i is 0 or c_i. On it, m_i = 1, which with f = f_alpha is a linear system in the alpha_i
-    of the near points (and b, with sum alpha_i y_i = 0). Those that leave the box are fixed at its bound and the rest is
-    solved again. The point is taken only if its own gap is the smaller one.
+    of the near points (and b, with sum alpha_i y_i = 0). Those that leave the box are fixed at its bound and the rest
+    is solved again. The point is taken only if its own gap is the smaller one.
     """
     upper, y = problem.upper, problem.y
     near = np.flatnonzero((path.alpha > 0) & (path.alpha < upper))

@@ -23,7 +23,7 @@ from .problem import Problem
 
 PATIENCE = 10  # certificates in a row without any progress, while the number of steps tripled: stalled
 FREE_WORK = 1_000_000  # multiplications, a millisecond: below this accuracy costs nothing, see Judge.satisfied
-JUDGING_SHARE = 0.1  # of the solver's time may go into certificates
+JUDGING_SHARE = 0.1  # of the solver's passes over the data may go into certificates
 
 
 class State(Protocol):
@@ -108,8 +108,9 @@ class Judge:
     """Keeps the best primal point, the best dual point and the history; decides when judging is worth its time.
 
     A certificate is due when the iteration number has doubled since the last one, and otherwise whenever all
-    certificates together have taken less than a tenth of the solver's time. The deep ones (a polished lower bound,
-    for solvers without an alpha) must pay their way in the same manner.
+    certificates together have taken less than a tenth of the solver's work. The deep ones (a polished lower bound, for
+    solvers without an alpha) must pay their way in the same manner. Work is counted in passes over the data, not in
+    seconds: the same problem gives the same model on a busy machine too.
     """
 
     def __init__(self, problem: Problem, tol: float, certify_every: int | None):
@@ -119,22 +120,21 @@ class Judge:
         self.alpha = np.zeros(problem.n)
         self.polished = False
         self.history: list[Record] = []
-        self.seconds = self.deep_seconds = 0.0
+        self.passes = self.deep_passes = 0.0
         self.last_iteration = self.moved_at = self.unmoved = 0
 
-    def due(self, iteration: int, solver_seconds: float) -> bool:
+    def due(self, iteration: int, solver_passes: float) -> bool:
         if self.certify_every is not None:
             return iteration % self.certify_every == 0
-        return iteration >= 2 * self.last_iteration or self.seconds <= JUDGING_SHARE * solver_seconds
+        return iteration >= 2 * self.last_iteration or self.passes <= JUDGING_SHARE * solver_passes
 
-    def deep_due(self, solver_seconds: float) -> bool:
-        return self.deep_seconds <= JUDGING_SHARE * solver_seconds
+    def deep_due(self, solver_passes: float) -> bool:
+        return self.deep_passes <= JUDGING_SHARE * solver_passes
 
-    def look(self, state: State, iteration: int, seconds: float, *, deep: bool, limit: float | None = None) -> None:
+    def look(self, state: State, iteration: int, seconds: float, *, deep: bool, **limits: float) -> None:
         """Judge a state and record the best bounds known."""
-        begin = time.perf_counter()
         b = None if self.problem.intercept == "free" else state.b
-        seen = certificate(self.problem, state.f, b, state.alpha, tol=self.tol, deep=deep, max_seconds=limit)
+        seen = certificate(self.problem, state.f, b, state.alpha, tol=self.tol, deep=deep, **limits)
         before = (self.primal, self.dual)
         if seen.primal < self.primal:
             self.primal, self.rounding = seen.primal, seen.rounding
@@ -146,9 +146,8 @@ class Judge:
         self.unmoved += 1
         if before != (self.primal, self.dual):
             self.moved_at, self.unmoved = iteration, 0
-        spent = time.perf_counter() - begin
-        self.seconds += spent
-        self.deep_seconds += spent if deep else 0.0
+        self.passes += seen.passes
+        self.deep_passes += seen.passes if deep else 0.0
         self.history.append(
             Record(iteration, seconds, state.passes, self.primal, self.dual, max(0.0, self.primal - self.dual))
         )
@@ -176,7 +175,9 @@ class Judge:
 
     def certificate(self) -> Certificate:
         reachable = min(self.reachable, self.primal)
-        return Certificate(self.primal, self.dual, reachable, self.best.b, self.rounding, self.polished, self.alpha)
+        return Certificate(
+            self.primal, self.dual, reachable, self.best.b, self.rounding, self.polished, self.passes, self.alpha
+        )
 
 
 def solve(
@@ -197,7 +198,7 @@ def solve(
     ----------
     tol : relative duality gap to reach.
     max_iter, max_seconds : limits on the number of steps and on wall-clock time.
-    certify_every : judge every so many steps; None lets judging take about a tenth of the time.
+    certify_every : judge every so many steps; None lets judging take about a tenth of the work.
     callback : called with each Record; returning True stops the run with status "stopped".
     start : a point to start from, for instance that of a problem with a similar C.
     verbose : a name to print one line per certificate under; "" prints nothing.
@@ -228,10 +229,10 @@ def solve(
             ended = getattr(state, "ended", False)  # a solver may know that it has nothing left to do
             if not np.isfinite(state.f).all():
                 status = "diverged"
-            elif judge.due(iteration, seconds) or iteration >= max_iter or out_of_time or ended:
+            elif judge.due(iteration, state.passes) or iteration >= max_iter or out_of_time or ended:
                 # a solver without an alpha may need the deep look to see a small gap at all
-                deep = state.alpha is None and iteration > 1 and judge.deep_due(seconds)
-                judge.look(state, iteration, seconds, deep=deep, limit=JUDGING_SHARE * seconds)
+                deep = state.alpha is None and iteration > 1 and judge.deep_due(state.passes)
+                judge.look(state, iteration, seconds, deep=deep, max_passes=JUDGING_SHARE * state.passes)
                 if verbose:
                     print(f"[{verbose}] {judge.line()}", flush=True)
                 if judge.satisfied(state.passes):
@@ -249,8 +250,8 @@ def solve(
         if state is not None and np.isfinite(state.f).all():
             judge.look(state, iteration, seconds, deep=False)
     if judge.relative_gap > tol and status in ("max_iter", "max_seconds", "stalled") and state.alpha is None:
-        limit = None if max_seconds is None else JUDGING_SHARE * max_seconds
-        judge.look(replace(state, f=judge.best.f, b=judge.best.b), iteration, seconds, deep=True, limit=limit)
+        limit = np.inf if max_seconds is None else JUDGING_SHARE * max_seconds
+        judge.look(replace(state, f=judge.best.f, b=judge.best.b), iteration, seconds, deep=True, max_seconds=limit)
     if judge.relative_gap <= tol and status not in ("interrupted", "stopped"):
         status = "converged"
     if verbose:

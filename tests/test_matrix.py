@@ -1,0 +1,270 @@
+"""The storage seam: every layout says the same numbers, in float64, within the rounding that it states."""
+
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from primalsvm import matrix
+from primalsvm.matrix import BLOCK_ROWS, Dense, Sparse, as_matrix
+
+EPS = 2.0**-52
+N, D = BLOCK_ROWS + 37, 5  # more rows than a block
+
+
+def with_indices(X, dtype):
+    X.indices, X.indptr = X.indices.astype(dtype), X.indptr.astype(dtype)
+    return X
+
+
+def with_duplicates(values):
+    """The same matrix with every entry stored as two halves: CSR, but not canonical."""
+    csr = sp.csr_array(values)
+    data, indices = np.repeat(csr.data / 2, 2).astype(values.dtype), np.repeat(csr.indices, 2)
+    return sp.csr_array((data, indices, 2 * csr.indptr), shape=csr.shape)
+
+
+LAYOUTS = {
+    "dense": lambda values: values,
+    "fortran": np.asfortranarray,
+    "strided": lambda values: np.repeat(np.repeat(values, 2, axis=0), 3, axis=1)[::2, ::3],
+    "csr int32": lambda values: with_indices(sp.csr_array(values), np.int32),
+    "csr int64": lambda values: with_indices(sp.csr_array(values), np.int64),
+    "csr_matrix": sp.csr_matrix,
+    "csc int32": lambda values: with_indices(sp.csc_array(values), np.int32),
+    "csc int64": lambda values: with_indices(sp.csc_array(values), np.int64),
+    "coo": sp.coo_array,
+    "duplicates": with_duplicates,
+}
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@lru_cache
+def values(dtype):
+    """(N, D) with half the entries and some whole rows zero; read only, as a memory map would be."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, D)) * 10.0 ** rng.uniform(-3, 3, (N, D)) * (rng.random((N, D)) < 0.5)
+    X[::100] = 0.0
+    X = X.astype(dtype)
+    X.flags.writeable = False
+    return X
+
+
+def exact_dots(rows, v):
+    """(sum_j x_j v_j rounded once, sum_j |x_j v_j|) for each row, in rational arithmetic."""
+    v = [Fraction(float(a)) for a in v]
+    terms = [[Fraction(float(x)) * a for x, a in zip(row, v, strict=True)] for row in rows]
+    return np.array([float(sum(t)) for t in terms]), np.array([float(sum(map(abs, t))) for t in terms])
+
+
+def assert_within(computed, exact, size, terms):
+    assert computed.dtype == np.float64
+    assert (np.abs(computed - exact) <= (terms + 2) * EPS * size).all()
+
+
+SOME = np.r_[
+    :4, 99:103, BLOCK_ROWS - 2 : BLOCK_ROWS + 3, N - 2 : N
+]  # rows at the ends, empty rows, both sides of a block
+WEIGHTS = np.random.default_rng(1).standard_normal(D)
+SAMPLE_WEIGHTS = np.random.default_rng(2).standard_normal(N)
+
+
+@lru_cache
+def exact_scores(dtype):
+    return exact_dots(values(dtype)[SOME], WEIGHTS)
+
+
+@lru_cache
+def exact_transpose(dtype):
+    return exact_dots(values(dtype).T, SAMPLE_WEIGHTS)
+
+
+# --- products, within the error they state ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block_bytes", [matrix.BLOCK_BYTES, 8 * D * 100], ids=["one block", "blocks of 100 rows"])
+@every_dtype
+@every_layout
+def test_matvec_within_its_terms(layout, dtype, block_bytes, monkeypatch):
+    monkeypatch.setattr(matrix, "BLOCK_BYTES", block_bytes)
+    X = as_matrix(LAYOUTS[layout](values(dtype)))
+    scores = X.matvec(WEIGHTS)
+    assert scores.shape == (N,)
+    assert_within(scores[SOME], *exact_scores(dtype), X.matvec_terms)
+
+
+@every_dtype
+@every_layout
+def test_transpose_matvec_within_its_terms(layout, dtype):
+    X = as_matrix(LAYOUTS[layout](values(dtype)))
+    assert_within(X.transpose_matvec(SAMPLE_WEIGHTS), *exact_transpose(dtype), X.transpose_terms)
+
+
+@every_dtype
+@every_layout
+def test_squared_norms(layout, dtype):
+    squares = as_matrix(LAYOUTS[layout](values(dtype))).squared_norms
+    exact = np.array([float(sum(Fraction(float(x)) ** 2 for x in row)) for row in values(dtype)[SOME]])
+    assert squares.shape == (N,)
+    assert_within(squares[SOME], exact, exact, D)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr int32"])
+def test_terms_are_few(layout):
+    """The bounds are worth having: one row's entries, and a block plus the number of blocks instead of n."""
+    X = as_matrix(LAYOUTS[layout](values(np.float64)))
+    assert X.matvec_terms <= D
+    assert X.transpose_terms <= BLOCK_ROWS + 2
+
+
+@pytest.mark.parametrize("block_bytes", [matrix.BLOCK_BYTES, 8 * D * 10], ids=["one block", "blocks of 10 rows"])
+@every_dtype
+@every_layout
+def test_gram(layout, dtype, block_bytes, monkeypatch):
+    monkeypatch.setattr(matrix, "BLOCK_BYTES", block_bytes)
+    rows = np.array([3, 1, 4096, 2, 0, 4132, 3, *range(500, 540)])  # any order, one of them twice
+    weights = np.random.default_rng(3).uniform(0, 2, len(rows))
+    picked = values(dtype)[rows].astype(np.float64)
+    exact = np.einsum("ia,i,ib->ab", picked, weights, picked)
+    size = np.einsum("ia,i,ib->ab", abs(picked), weights, abs(picked))
+    X = as_matrix(LAYOUTS[layout](values(dtype)))
+    # 47 sums of two products each; the reference above rounds as often
+    assert_within(X.gram(weights, rows), exact, size, 2 * (len(rows) + 2))
+    assert (X.gram(weights[:0], rows[:0]) == 0).all()
+
+
+@pytest.mark.parametrize("density", [0.01, 0.5], ids=["sparse product", "dense product"])
+def test_gram_of_a_wide_sparse_matrix(density):
+    """Quarters: nothing is rounded, so both ways through the sparse gram give the same bits."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-8, 9, (60, 40)) / 4 * (rng.random((60, 40)) < density)
+    rows, weights = np.arange(0, 60, 2), rng.integers(0, 5, 30) / 2
+    np.testing.assert_array_equal(
+        as_matrix(sp.csr_array(X)).gram(weights, rows), X[rows].T @ np.diag(weights) @ X[rows]
+    )
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+@every_dtype
+@every_layout
+def test_take_keeps_the_numbers(layout, dtype):
+    X = as_matrix(LAYOUTS[layout](values(dtype)))
+    rows = np.array([7, 0, 7, BLOCK_ROWS + 4])
+    picked = X.take(rows)
+    assert (type(picked), picked.dtype, picked.shape) == (type(X), dtype, (4, D))
+    for whole, part in ((X.toarray()[rows], picked.toarray()),):
+        assert whole.dtype == part.dtype == np.float64
+        np.testing.assert_array_equal(whole, values(dtype)[rows])
+        np.testing.assert_array_equal(part, values(dtype)[rows])
+
+
+@every_dtype
+@every_layout
+def test_compiled_loops_see_the_same_rows(layout, dtype):
+    X = as_matrix(LAYOUTS[layout](values(dtype)))
+    if isinstance(X, Dense):
+        assert X.rows.values.flags.c_contiguous
+        np.testing.assert_array_equal(X.rows.values, values(dtype))
+    else:
+        data, indices, indptr = X.rows
+        for i in SOME:
+            inside = slice(indptr[i], indptr[i + 1])
+            row = np.zeros(D)
+            np.add.at(row, indices[inside], data[inside])
+            assert len(set(indices[inside])) == indptr[i + 1] - indptr[i]  # no entry twice
+            np.testing.assert_array_equal(row, values(dtype)[i])
+
+
+# --- what is copied ---------------------------------------------------------------------------------------------------
+
+
+@every_dtype
+def test_a_c_array_is_used_in_place(dtype):
+    X = as_matrix(values(dtype))
+    assert np.shares_memory(X.values, values(dtype))
+    assert X.dtype == dtype
+
+
+@every_dtype
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csr_matrix])
+def test_a_csr_matrix_is_used_in_place(container, index, dtype):
+    csr = with_indices(container(values(dtype)), index)
+    X = as_matrix(csr)
+    assert X.dtype == dtype
+    for ours, given in zip(X.rows, (csr.data, csr.indices, csr.indptr), strict=True):
+        assert np.shares_memory(ours, given)
+        assert ours.dtype == given.dtype
+
+
+@every_dtype
+@every_layout
+def test_the_given_matrix_stays_as_it_was(layout, dtype):
+    given = LAYOUTS[layout](values(dtype))
+    arrays = [given] if isinstance(given, np.ndarray) else [given.data, *(getattr(given, "indices", ()),)]
+    before = [np.array(a) for a in arrays]
+    X = as_matrix(given)
+    X.matvec(WEIGHTS), X.transpose_matvec(SAMPLE_WEIGHTS), X.gram(np.ones(2), np.arange(2)), X.squared_norms
+    after = [given] if isinstance(given, np.ndarray) else [given.data, *(getattr(given, "indices", ()),)]
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_as_matrix_twice_is_once():
+    X = as_matrix(values(np.float64))
+    assert as_matrix(X) is X
+
+
+@pytest.mark.parametrize(
+    ("layout", "dtype"),
+    [(layout, dtype) for layout in LAYOUTS for dtype in (np.int8, np.int64, np.uint16, np.bool_, np.longdouble)]
+    + [("fortran", dtype) for dtype in (np.float16, ">f4", ">f8", object)],  # SciPy has no such matrices
+)
+def test_other_numbers_become_float64(layout, dtype):
+    small = np.arange(12).reshape(4, 3) * 2
+    small[1] = 0
+    X = as_matrix(LAYOUTS[layout](small.astype(np.float64)).astype(dtype))
+    expected = small.astype(dtype).astype(np.float64)
+    assert X.dtype == np.float64
+    np.testing.assert_array_equal(X.matvec(np.array([1.0, 10.0, 100.0])), expected @ [1.0, 10.0, 100.0])
+
+
+def test_lists_are_welcome():
+    np.testing.assert_array_equal(as_matrix([[1, 2], [3, 4]]).matvec(np.array([1.0, 10.0])), [21.0, 43.0])
+
+
+# --- edges ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1)])
+@pytest.mark.parametrize("container", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_empty_matrices(container, shape):
+    X = as_matrix(container(np.zeros(shape)))
+    n, d = shape
+    assert X.shape == shape
+    assert X.entries == (n * d if isinstance(X, Dense) else 0)
+    np.testing.assert_array_equal(X.matvec(np.ones(d)), np.zeros(n))
+    np.testing.assert_array_equal(X.transpose_matvec(np.ones(n)), np.zeros(d))
+    np.testing.assert_array_equal(X.squared_norms, np.zeros(n))
+    np.testing.assert_array_equal(X.gram(np.ones(n), np.arange(n)), np.zeros((d, d)))
+
+
+def test_entries_count_what_a_pass_reads():
+    assert as_matrix(values(np.float32)).entries == N * D
+    assert as_matrix(with_duplicates(values(np.float32))).entries == np.count_nonzero(values(np.float32))
+
+
+def test_dense_or_sparse_stays_what_it_was():
+    assert isinstance(as_matrix(values(np.float64)), Dense)
+    assert isinstance(as_matrix(sp.csc_array(values(np.float64))), Sparse)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3), np.zeros((2, 2, 2)), 1.0])
+def test_what_is_no_matrix_gets_a_sentence(wrong):
+    with pytest.raises(ValueError, match=r"^X must be a matrix \(n_samples, n_features\), got \d dimension\(s\)\.$"):
+        as_matrix(wrong)
