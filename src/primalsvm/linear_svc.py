@@ -3,7 +3,7 @@
 import threading
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import is_dataclass, replace
 from numbers import Integral, Real
 
@@ -306,12 +306,15 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
                     interrupted.set()
         else:
             with ThreadPoolExecutor(jobs) as pool:
-                futures = [pool.submit(run, k) for k in range(len(problems))]
+                futures: list[Future[Result]] = []
                 try:
+                    for k in range(len(problems)):
+                        futures.append(pool.submit(run, k))
                     wait(futures)
                 except KeyboardInterrupt:
                     interrupted.set()
                 results = [future.result() for future in futures]
+                results += [run(k) for k in range(len(futures), len(problems))]  # what Ctrl-C kept from starting
         if interrupted.is_set():
             results = [r if r.status == "converged" else replace(r, status="interrupted") for r in results]
         return results
