@@ -1,5 +1,6 @@
 """LinearSVC: scikit-learn's checks, its own promises, bad input."""
 
+import _thread
 import threading
 import warnings
 
@@ -225,7 +226,7 @@ def test_warm_start():
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_ctrl_c_leaves_the_model_fitted_and_is_raised(n_jobs):
     X, y = iris()
-    main = threading.main_thread()
+    main, fired = threading.main_thread(), []
 
     class Interrupting(GradientDescent):
         name = "interrupting"
@@ -234,9 +235,8 @@ def test_ctrl_c_leaves_the_model_fitted_and_is_raised(n_jobs):
             super().step(problem, state)
             if threading.current_thread() is main and state.passes >= 6:
                 raise KeyboardInterrupt
-            if threading.current_thread() is not main and state.passes == 6:
-                import _thread
-
+            if threading.current_thread() is not main and not fired:
+                fired.append(True)
                 _thread.interrupt_main()
 
     model = LinearSVC(solver=Interrupting(), tol=0.0, max_iter=300, n_jobs=n_jobs)
@@ -324,3 +324,12 @@ def test_bad_parameters_get_one_clear_sentence(parameters):
         LinearSVC(**parameters).fit(X2, Y2)
     assert repr(value) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_only_points_that_matter_are_support_vectors():
+    """A sample beyond the margin has no dual variable, not one of 1e-17 that the balancing of alpha left behind."""
+    X, y = cancer()
+    model = LinearSVC("hinge").fit(X, y)
+    margins = np.where(y == 1, 1, -1) * model.decision_function(X)
+    assert (margins[model.support_] <= 1 + 1e-6).all()
+    assert set(np.flatnonzero(margins < 1 - 1e-6)) <= set(model.support_)

@@ -2,11 +2,11 @@ r"""The one judge: how far from the optimum a model can possibly be.
 
 For any (f, b) and any feasible alpha,   D(alpha) <= min P <= P(f, b),   so   P - D   bounds the suboptimality.
 
-Nothing a solver says is believed. alpha is projected into the feasible set, f_alpha is computed again, both sides
+Nothing a solver says is believed. alpha is brought into the feasible set, f_alpha is computed again, both sides
 are evaluated in float64, and what rounding can have done is added, so that the printed bound is a bound:
 
 - P: l falls with the margin, so l at the margins lowered by their error is above the true loss.
-- D: the error of |f_alpha|^2 and of the sums is taken off. With a free intercept a projected alpha still misses
+- D: the error of |f_alpha|^2 and of the sums is taken off. With a free intercept alpha still misses
   sum alpha_i y_i = 0 by a rounding error; taking the leftover off one alpha of the heavier class is exactly
   feasible, and D there follows from a gradient and a curvature.
 
@@ -153,12 +153,12 @@ def bound_primal(problem: Problem, f: Array, b: float, scores: Array | None = No
 
 @np.errstate(over="ignore", invalid="ignore")
 def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
-    """(lower bound on min P, the feasible alpha it comes from). alpha may be anything: it is projected first.
+    """(lower bound on min P, the feasible alpha it comes from). alpha may be anything: it is made feasible first.
 
-    Of the feasible multiples of the projected alpha the best is taken: D is a parabola along them.
+    Of the feasible multiples of that alpha the best is taken: D is a parabola along them.
     """
     alpha = np.nan_to_num(np.asarray(alpha, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    alpha = problem.project(np.clip(alpha, 0.0, problem.upper))
+    alpha = problem.repair(alpha)
     f = problem.function(alpha)
     scale = _best_multiple(problem, alpha, f)
     alpha, f = np.minimum(scale * alpha, problem.upper), scale * f  # one rounding more; the error terms have room

@@ -143,7 +143,7 @@ def finish(problem: Problem, path: NewtonPath) -> None:
     else:
         return
     alpha[near[inside]] = np.clip(found, 0.0, top)
-    alpha = problem.project(alpha)
+    alpha = problem.repair(alpha)
     f = problem.function(alpha)
     scores = problem.scores(f)
     b = problem.best_intercept(scores)

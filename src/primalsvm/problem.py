@@ -187,6 +187,22 @@ class Problem:
             alpha[kink] += np.where(falls, -taken, taken)
         return alpha
 
+    def repair(self, alpha: Array) -> Array:
+        """A feasible point near alpha. Where little is missing, those at their bounds stay there.
+
+        With a free intercept the surplus of sum alpha_i y_i is shared out by how much room each alpha_i has on both
+        sides; the projection would lift every alpha_i = 0 of a class by a trifle and call it a support vector.
+        """
+        upper = self.upper
+        alpha = np.clip(alpha, 0.0, upper)
+        if self.intercept != "free":
+            return alpha
+        room = np.minimum(alpha, upper - alpha)
+        surplus, total = float(np.sum(alpha * self.y)), float(np.sum(room))
+        if abs(surplus) <= 0.5 * total < np.inf:
+            return np.clip(alpha - (surplus / total if total else 0.0) * self.y * room, 0.0, upper)
+        return self.project(alpha)
+
     def project(self, alpha: Array, metric: Array | None = None) -> Array:
         """The nearest feasible point: into the box and, with a free intercept, onto sum alpha_i y_i = 0.
 
