@@ -386,6 +386,13 @@ def test_no_pair_violates_the_optimum(kind, seed):
     assert violating_pair(problem, alpha).bound <= rounding(problem, alpha)
 
 
+def test_no_pair_violates_where_the_best_intercept_is_an_interval():
+    # x = 0 twice: alpha = c is optimal, every b in [-1, 1] is, and the top lies below the bottom
+    problem = LinearProblem([1.0, -1.0], [1.0, 1.0], Hinge(), X=as_matrix([[0.0], [0.0]]))
+    pair = violating_pair(problem, np.ones(2))
+    assert (pair.top, pair.bottom, pair.violation, pair.bound, pair.tight_bound) == (0, 1, 0.0, 0.0, 0.0)
+
+
 def test_a_problem_without_costs_has_no_violation():
     problem = LinearProblem([1.0, -1.0], [0.0, 0.0], Hinge(), X=as_matrix([[1.0], [2.0]]))
     pair = violating_pair(problem, np.zeros(2))

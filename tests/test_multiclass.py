@@ -100,10 +100,15 @@ def test_votes_decide_before_confidence_does(n_classes, scale):
 
 
 def test_confidence_breaks_a_tie():
-    # ant beats bee, bee beats cat, cat beats ant: a vote each, and cat is the surest
-    decision = join(np.array([[1.0, -3.0, 2.0]]), 3, "ovo")
+    # ant beats bee by 1, cat beats ant by 4, bee beats cat by 2: a vote each; sums 1 - 4, -1 + 2, 4 - 2
+    decision = join(np.array([[1.0, -4.0, 2.0]]), 3, "ovo")
     np.testing.assert_array_equal(np.round(decision), [[1, 1, 1]])
-    assert np.argsort(decision[0]).tolist() == [0, 1, 2]  # sums of scores: 1 - 3 = -2, -1 + 2 = 1, 3 - 2 = 1 ...
+    assert np.argsort(decision[0]).tolist() == [0, 1, 2]
+
+
+def test_a_score_of_zero_is_the_second_classs_vote():
+    """As in LIBSVM, and as with two classes, where a score must be positive to be classes[1]'s."""
+    np.testing.assert_array_equal(join(np.zeros((1, 3)), 3, "ovo"), [[0.0, 1.0, 2.0]])
 
 
 def test_equal_scores_are_equal_votes():

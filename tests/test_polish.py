@@ -174,6 +174,20 @@ def test_polish_ends_on_degenerate_problems(loss, intercept, kind, case):
 
 @every_kind
 @every_intercept
+@pytest.mark.parametrize("seed", range(3))
+def test_finish_jumps_to_the_end_of_the_path(intercept, kind, seed):
+    """Long before h itself would be small enough: the smoothing alone would leave about h times the costs."""
+    problem, _ = make(seed, Hinge(), intercept, kind)
+    gaps = []
+    for path in polish(problem, bad_start(problem)):
+        primal = problem.primal(path.f, path.b)
+        if path.h >= 1e-4:
+            gaps.append((primal - bound_dual(problem, path.alpha)[0]) / primal)
+    assert min(gaps) <= 1e-10
+
+
+@every_kind
+@every_intercept
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_finish_may_run_out_of_rounds(intercept, kind, rounds, monkeypatch):
     """Then the path goes on without it."""

@@ -45,6 +45,7 @@ class NewtonPath:
     b: float
     scores: Array  # (n,) of f
     alpha: Array  # (n,) suggested by the margins; feasible up to sum alpha_i y_i = 0
+    f_alpha: Array
     h: float
     value: float = np.inf  # P of the smoothed problem at (f, b)
     steps: int = 0  # in this stage
@@ -56,7 +57,8 @@ class NewtonPath:
 def begin_path(problem: Problem, f: Array) -> NewtonPath:
     """At f, with the first h."""
     h = 0.0 if problem.loss.smooth else FIRST_H
-    path = NewtonPath(f=np.array(f, dtype=np.float64), b=0.0, scores=problem.scores(f), alpha=np.zeros(problem.n), h=h)
+    f, nothing = np.array(f, dtype=np.float64), np.zeros(problem.n)
+    path = NewtonPath(f=f, b=0.0, scores=problem.scores(f), alpha=nothing, f_alpha=np.zeros(problem.size), h=h)
     _look(_smoothed(problem, path.h), path)
     return path
 
@@ -68,12 +70,12 @@ def advance(problem: Problem, path: NewtonPath) -> None:
     if path.stage_done and path.h:
         path.h *= SHRINK
         path.steps = 0
+        _look(_smoothed(problem, path.h), path)
     smooth = _smoothed(problem, path.h)
     weight = _intercept_weight(problem)
-    f_alpha = _look(smooth, path)
     if not path.stage_done:
         margins = smooth.margins(path.scores, path.b)
-        p, p_scores, p_b = newton_direction(smooth, path.f - f_alpha, smooth.cost * smooth.loss.curvature(margins))
+        p, p_scores, p_b = newton_direction(smooth, path.f - path.f_alpha, smooth.cost * smooth.loss.curvature(margins))
         quadratic = smooth.inner(p, p) + weight * p_b * p_b
         t = 0.0
         if quadratic > 0:  # else rounding rules: a direction of no length
@@ -158,20 +160,19 @@ def _smoothed(problem: Problem, h: float) -> Problem:
     return replace(problem, loss=Huber(h)) if h else problem
 
 
-def _look(smooth: Problem, path: NewtonPath) -> Array:
-    """Set b, alpha and stage_done at the path's f; returns f_alpha.
+def _look(smooth: Problem, path: NewtonPath) -> None:
+    """Set b, alpha, f_alpha, value and stage_done at the path's f.
 
     A stage is done when the gap of the smoothed problem is a tenth of what the smoothing itself costs in the bound, or
     near the limit of float64.
     """
     path.b = smooth.best_intercept(path.scores)
     path.alpha = -smooth.cost * smooth.loss.slope(smooth.margins(path.scores, path.b))
-    f_alpha = smooth.function(path.alpha)
+    path.f_alpha = smooth.function(path.alpha)
     path.value = smooth.primal(path.f, path.b, path.scores)
-    gap = path.value - smooth.dual(path.alpha, f_alpha)
+    gap = path.value - smooth.dual(path.alpha, path.f_alpha)
     smoothing = path.h * float(np.sum(path.alpha * (1.0 - smooth.share(path.alpha)))) if path.h else 0.0
     path.stage_done = gap <= max(0.1 * smoothing, 1e-14 * path.value)
-    return f_alpha
 
 
 def newton_direction(problem: Problem, gradient: Array, weights: Array) -> tuple[Array, Array, float]:
