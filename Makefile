@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/primalsvm demo --output output/demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

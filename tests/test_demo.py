@@ -115,7 +115,8 @@ def test_above_says_at_least_and_at_most(proof, text):
 
 def fake_sections():
     proof = Certificate(3.0, 1.5, 2.0)
-    yield "some problem", [demo.Row("a", 0.5, proof, 0.25, ""), demo.Row("b", 1.5, proof, 0.125, "[red]beware")]
+    yield "some problem", [demo.Row("[red]a", 0.5, proof, 0.25, ""), demo.Row("b", 1.5, proof, 0.125, "[red]beware")]
+    yield "another", [demo.Row("b", 1.5, proof, 0.125, "[red]beware"), demo.Row("c", 1.5, proof, 0.125, "again")]
 
 
 def test_without_rich_the_same_table_is_plain(capsys, monkeypatch):
@@ -126,9 +127,10 @@ def test_without_rich_the_same_table_is_plain(capsys, monkeypatch):
     plain = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert plain == with_rich
     assert any(
-        line.split() == ["a", "0.500", "3", "1.5", "5.0e-01", "50.0%", "to", "100.0%", "25.0%"] for line in plain
+        line.split() == ["[red]a", "0.500", "3", "1.5", "5.0e-01", "50.0%", "to", "100.0%", "25.0%"] for line in plain
     )
-    assert "[1] warned: [red]beware" in plain
+    assert [line for line in plain if "warned" in line] == ["[1] warned: [red]beware", "[2] warned: again"]
+    assert [line.split()[:2] for line in plain if line.startswith("  b")] == [["b", "[1]"]] * 2
 
 
 def test_without_matplotlib_there_is_a_sentence_in_place_of_pictures(tmp_path, capsys, monkeypatch):

@@ -140,14 +140,15 @@ def no_box(monkeypatch):
     monkeypatch.setattr(Problem, "upper", property(lambda self: np.full(self.n, np.inf)))
 
 
-def no_projection(monkeypatch):
-    monkeypatch.setattr(Problem, "project", lambda self, alpha: np.clip(alpha, 0.0, self.upper))
+def no_repair(monkeypatch):
+    """Into the box, but not onto the hyperplane."""
+    monkeypatch.setattr(Problem, "repair", lambda self, alpha: np.clip(alpha, 0.0, self.upper))
 
 
-def sloppy_projection(monkeypatch):
+def sloppy_repair(monkeypatch):
     """The positive class ends up a little lighter than the negative one."""
-    true = Problem.project
-    monkeypatch.setattr(Problem, "project", lambda self, alpha: true(self, alpha) * np.where(self.y > 0, 1 - 1e-9, 1.0))
+    true = Problem.repair
+    monkeypatch.setattr(Problem, "repair", lambda self, alpha: true(self, alpha) * np.where(self.y > 0, 1 - 1e-9, 1.0))
 
 
 def leftover_ignored(monkeypatch):
@@ -177,8 +178,8 @@ BREAKS = [
     ((exact_f_alpha,), {"proof"}, 400),
     ((sums_in_float32,), {"primal", "rounding", "dual", "proof", "reachable"}, 30),
     ((no_box,), {"box", "dual", "proof"}, 30),
-    ((no_projection, leftover_ignored), {"dual", "proof"}, 30),
-    ((sloppy_projection, leftover_ignored), {"proof"}, 50),
+    ((no_repair, leftover_ignored), {"dual", "proof"}, 30),
+    ((sloppy_repair, leftover_ignored), {"proof"}, 50),
     ((wrong_sign_of_b,), {"primal", "rounding"}, 30),
     ((intercept_free_of_charge,), {"primal", "dual", "proof"}, 30),
     ((bend_forgotten,), {"dual", "proof"}, 30),
@@ -200,8 +201,8 @@ def test_a_broken_judge_is_refuted(breaks, wrong, seeds, monkeypatch):
     pytest.fail(f"not refuted: {', '.join(sorted(wrong - found))}")
 
 
-@pytest.mark.parametrize("worsen", [no_projection, sloppy_projection])
-def test_a_bad_projection_makes_bounds_loose_but_not_wrong(worsen, monkeypatch):
+@pytest.mark.parametrize("worsen", [no_repair, sloppy_repair])
+def test_a_bad_repair_makes_bounds_loose_but_not_wrong(worsen, monkeypatch):
     worsen(monkeypatch)
     for seed in range(40):
         case = fuzz.make_case(seed)

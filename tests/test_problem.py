@@ -397,6 +397,46 @@ def test_project_with_one_class_leaves_nothing(loss):
     assert problem.project(np.array([0.3, 5.0, -1.0])).tolist() == [0.0, 0.0, 0.0]
 
 
+# --- the repair -------------------------------------------------------------------------------------------------------
+
+
+@every_intercept
+@every_loss
+@for_all(seed=seeds, n=st.sampled_from([2, 8, 80]))
+def test_repair_is_feasible(loss, intercept, seed, n):
+    problem, point, _ = projection_case(seed, loss, intercept, n)
+    alpha = problem.repair(point)
+    assert ((alpha >= 0) & (alpha <= problem.upper)).all()
+    if intercept == "free":
+        assert abs(float(np.sum(alpha * problem.y))) <= projection_rounding(problem, point, None) * n
+
+
+@every_intercept
+@every_loss
+@for_all(seed=seeds)
+def test_repair_changes_nothing_where_nothing_is_wrong(loss, intercept, seed):
+    problem, _ = make(seed, loss, intercept, zero_costs=True)
+    alpha = feasible(problem, np.random.default_rng(seed))
+    np.testing.assert_array_equal(problem.repair(alpha), alpha)
+
+
+@every_loss
+@for_all(seed=seeds, size=st.sampled_from([1e-12, 1e-3, 0.25]))
+def test_repair_of_a_small_fault_keeps_the_support_vectors(loss, seed, size):
+    """No more than the surplus is moved, and what is at a bound stays there."""
+    problem, _ = make(seed, loss, "free", zero_costs=True)
+    alpha = feasible(problem, np.random.default_rng(seed))
+    inside = np.flatnonzero((alpha > 0) & (alpha < problem.upper))
+    for i in inside:
+        room = np.minimum(alpha, problem.upper - alpha)[i]
+        wrong = alpha + np.where(np.arange(problem.n) == i, -problem.y * size * room, 0.0)
+        right = problem.repair(wrong)
+        np.testing.assert_array_equal((right > 0) & (right < problem.upper), (alpha > 0) & (alpha < problem.upper))
+        rounding = (problem.n + 8) * 4 * EPS * float(alpha.sum())
+        assert float(np.abs(right - wrong).sum()) <= size * room + rounding
+        assert abs(float(np.sum(right * problem.y))) <= rounding
+
+
 # --- stated rounding errors -------------------------------------------------------------------------------------------
 
 
@@ -468,9 +508,9 @@ def test_a_wrong_problem_gets_one_sentence(kind, wrong, sentence):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"intercept_scaling": s} for s in (0.0, -1.0, np.nan, np.inf)]
+    [{"intercept_scaling": s} for s in (0.0, np.nan, np.inf)]
     + [{"y": np.array([[1.0], [-1.0]])}, {"cost": np.ones((2, 2))}],
-    ids=["scaling 0", "scaling -1", "scaling nan", "scaling inf", "y in a column", "cost a matrix"],
+    ids=["scaling 0", "scaling nan", "scaling inf", "y in a column", "cost a matrix"],
 )
 @every_kind
 def test_other_wrong_problems_get_a_sentence_too(kind, wrong):

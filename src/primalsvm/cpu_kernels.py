@@ -3,7 +3,8 @@ a helper that lives in another one. Kernels receive arrays and numbers only; any
 process in spite of cache=True.
 
 Dense and CSR rows, float32 and float64, 32- and 64-bit indices share one body: row_dot and row_add are chosen by the
-type of `rows`. Sums are float64 always.
+type of `rows`. Sums are float64 always. Positions are unsigned: a signed one may be negative, NumPy's "from the end",
+and the test for that keeps loads from being contiguous.
 """
 
 import numpy as np
@@ -40,8 +41,8 @@ def _row_dot(rows, i, w):
 
     def sparse(rows, i, w):
         total = 0.0
-        for k in range(rows.indptr[i], rows.indptr[i + 1]):
-            total += rows.data[k] * w[rows.indices[k]]
+        for k in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            total += rows.data[k] * w[np.uint64(rows.indices[k])]
         return total
 
     return sparse
@@ -59,8 +60,8 @@ def _row_add(rows, i, scale, w):
         return dense
 
     def sparse(rows, i, scale, w):
-        for k in range(rows.indptr[i], rows.indptr[i + 1]):
-            w[rows.indices[k]] += scale * rows.data[k]
+        for k in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            w[np.uint64(rows.indices[k])] += scale * rows.data[k]
 
     return sparse
 
@@ -176,9 +177,11 @@ def pegasos_pass(
         size = min(batch, n - begin)
         t += 1.0
         shift = b if intercept == FREE else scale * b
+        inner = 0.0
         for k in range(size):
             i = order[begin + k]
-            m = y[i] * (scale * row_dot(rows, i, v) + shift)
+            inner = row_dot(rows, i, v)
+            m = y[i] * (scale * inner + shift)
             if m <= 1.0 - h:
                 pull[k] = share[i]
             elif m < 1.0 + h:
@@ -193,7 +196,9 @@ def pegasos_pass(
                 i = order[begin + k]
                 change = y[i] * pull[k] / (lam * t * size * scale)
                 if project:
-                    square += change * (2.0 * row_dot(rows, i, v) + change * squared_norms[i])
+                    if size > 1:  # then v is no longer what it was when inner was computed
+                        inner = row_dot(rows, i, v)
+                    square += change * (2.0 * inner + change * squared_norms[i])
                 row_add(rows, i, change, v)
                 if average:
                     row_add(rows, i, change * weight, u)

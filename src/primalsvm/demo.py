@@ -59,12 +59,6 @@ def run(output: Path) -> None:
     """Print the comparison and write the pictures into the folder `output`, which is made if need be."""
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
-    begin = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        LinearSVC(max_iter=2).fit([[0.0], [1.0]], [0, 1])
-    print(f"Loading and, the first time, compiling: {time.perf_counter() - begin:.1f} s\n")
-
     raw, digits = split(load_breast_cancer()), standardize(split(load_digits()))
     cancer = standardize(raw)
     print(f"Breast cancer: {cancer.X.shape[0]} training rows, {cancer.X.shape[1]} features, standardised or raw")

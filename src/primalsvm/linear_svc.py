@@ -3,6 +3,7 @@
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import is_dataclass, replace
 from numbers import Integral, Real
@@ -18,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .certificate import Certificate
 from .losses import Array, make_loss
-from .matrix import Matrix, as_matrix
+from .matrix import Matrix, as_matrix, blas_threads
 from .multiclass import Part, join, split
 from .problem import LinearProblem
 from .solve import Record, Result, Solver, Start, check_accepts, solve
@@ -298,23 +299,8 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
             )
 
         jobs = min(effective_n_jobs(self.n_jobs), len(problems))
-        results: list[Result] = []
-        if jobs == 1:
-            for k in range(len(problems)):
-                results.append(run(k))
-                if results[-1].status == "interrupted":
-                    interrupted.set()
-        else:
-            with ThreadPoolExecutor(jobs) as pool:
-                futures: list[Future[Result]] = []
-                try:
-                    for k in range(len(problems)):
-                        futures.append(pool.submit(run, k))
-                    wait(futures)
-                except KeyboardInterrupt:
-                    interrupted.set()
-                results = [future.result() for future in futures]
-                results += [run(k) for k in range(len(futures), len(problems))]  # what Ctrl-C kept from starting
+        with blas_threads(problems[0].entries, jobs):
+            results = _run_all(run, len(problems), jobs, interrupted)
         if interrupted.is_set():
             results = [r if r.status == "converged" else replace(r, status="interrupted") for r in results]
         return results
@@ -353,6 +339,27 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _run_all(run: Callable[[int], Result], n: int, jobs: int, interrupted: threading.Event) -> list[Result]:
+    """run(0), ..., run(n - 1) on so many threads. Ctrl-C sets `interrupted`, upon which every run ends soon."""
+    if jobs == 1:
+        results = []
+        for k in range(n):
+            results.append(run(k))
+            if results[-1].status == "interrupted":
+                interrupted.set()
+        return results
+    with ThreadPoolExecutor(jobs) as pool:
+        futures: list[Future[Result]] = []
+        try:
+            for k in range(n):
+                futures.append(pool.submit(run, k))
+            wait(futures)
+        except KeyboardInterrupt:
+            interrupted.set()
+        results = [future.result() for future in futures]
+        return results + [run(k) for k in range(len(futures), n)]  # what Ctrl-C kept from starting
 
 
 def _is_number(value) -> bool:

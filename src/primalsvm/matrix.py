@@ -16,16 +16,25 @@ certificate turns them into an error bound. transpose_matvec sums over blocks of
 block + n / block instead of n.
 """
 
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from .losses import Array
 
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
+BLAS_WORK = 5_000_000  # entries of X below which a second BLAS thread costs more, in waiting, than it gives
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
+
+
+def blas_threads(entries: int, jobs: int = 1) -> AbstractContextManager:
+    """Inside, BLAS uses one thread, where X is small or `jobs` threads of ours share the machine already."""
+    one = entries < BLAS_WORK or jobs > 1
+    return threadpool_limits(1 if one else None, user_api="blas")
 
 
 class DenseRows(NamedTuple):

@@ -31,8 +31,15 @@ def crossing(level: float, rate: float, at: Array, jump: Array, bend: Array) -> 
         else:
             last = end = pivot
             keep = passed
-            if keep.all():  # only ties are left to halve
-                break
+            if keep.all():  # more than half lie at the pivot, the last break: does zero lie before it?
+                keep = at < pivot
+                level_before = level + float(np.sum((jump - bend * at)[keep]))
+                rate_before = rate + float(np.sum(bend[keep]))
+                if level_before + rate_before * pivot < 0:
+                    return pivot
+                if not keep.any():
+                    return min(pivot, -level / rate) if rate > 0 else pivot
+                last = float(at[keep].max())
         at, jump, bend = at[keep], jump[keep], bend[keep]
     order = np.argsort(at, kind="stable")
     for place, step, turn in zip(at[order], jump[order], bend[order], strict=True):
@@ -53,7 +60,8 @@ def minimize_along(
     Its derivative is piecewise linear: the sample i adds c_i change_i l'(m_i + t change_i), which breaks where the
     margin meets a kink of the loss.
     """
-    moving = (change != 0) & (cost > 0)
+    # a margin that meets its kink at |t| > 1e290 only does not move
+    moving = (np.abs(change) > 1e-290 * (1.0 + np.abs(margins))) & (cost > 0)
     cost, margins, change = cost[moving], margins[moving], change[moving]
     rising = change > 0
     pull = cost * change

@@ -33,7 +33,7 @@ from .problem import LinearProblem, Problem
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients
 STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
 SHRINK = 0.2  # h of the next stage over h of this one
-FIRST_H, LAST_H = 0.5, 1e-10
+FIRST_H, LAST_H = 0.5, 1e-8  # below, rounding errors over h cost more than h itself
 FINISH_POINTS, FINISH_ROUNDS = 500, 10
 
 
@@ -99,7 +99,10 @@ def advance(problem: Problem, path: NewtonPath) -> None:
 
 
 def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:
-    """The path's state after each stage, with better and better lower bounds; the caller judges them and stops."""
+    """The path after each stage, with better and better lower bounds: one object, changed in place.
+
+    The caller judges it and stops.
+    """
     path = begin_path(problem, f)
     while not path.ended:
         advance(problem, path)
@@ -151,7 +154,7 @@ def finish(problem: Problem, path: NewtonPath) -> None:
     b = problem.best_intercept(scores)
     primal = problem.primal(f, b, scores)
     gap = primal - problem.dual(alpha, f)
-    if gap < problem.primal(path.f, path.b, path.scores) - problem.dual(path.alpha):
+    if gap < problem.primal(path.f, path.b, path.scores) - problem.dual(problem.repair(path.alpha)):
         path.f, path.scores, path.b, path.alpha = f, scores, b, alpha
         path.ended = gap <= 1e-12 * primal
 

@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .losses import Array, Loss
-from .matrix import DenseRows, Matrix
+from .losses import Array, Loss, make_loss
+from .matrix import DenseRows, Matrix, as_matrix
 from .piecewise import crossing, minimize_along
 
 EPS = 2.0**-52
@@ -42,10 +42,13 @@ class Problem:
     intercept_scaling: float = 1.0
 
     def __post_init__(self):
+        self.loss = make_loss(self.loss)
         if self.intercept not in INTERCEPTS:
             raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}, got {self.intercept!r}.")
         self.y = np.ascontiguousarray(self.y, dtype=np.float64)
         self.cost = np.ascontiguousarray(self.cost, dtype=np.float64)
+        if self.y.ndim != 1 or self.cost.ndim != 1:
+            raise ValueError(f"y and cost must be vectors, got shapes {self.y.shape} and {self.cost.shape}.")
         if not np.isin(self.y, (-1.0, 1.0)).all():
             raise ValueError("y must hold -1 and +1 only.")
         if not (np.isfinite(self.cost).all() and (self.cost >= 0).all()):
@@ -234,6 +237,10 @@ class LinearProblem(Problem):
 
     kind: ClassVar[str] = "linear"
 
+    def __post_init__(self):
+        self.X = as_matrix(self.X)
+        super().__post_init__()
+
     @property
     def n(self):
         return self.X.shape[0]
@@ -291,9 +298,11 @@ class KernelProblem(Problem):
     kind: ClassVar[str] = "kernel"
 
     def __post_init__(self):
-        super().__post_init__()
+        kept = self.K.dtype if getattr(self.K, "dtype", None) in (np.float32, np.float64) else np.float64
+        self.K = np.ascontiguousarray(self.K, dtype=kept)
         if self.K.ndim != 2 or self.K.shape[0] != self.K.shape[1]:
             raise ValueError(f"a kernel matrix must be square, got shape {self.K.shape}.")
+        super().__post_init__()
         if self.accuracy is None or self.accuracy < 0:
             self.accuracy = 8 * float(np.finfo(self.K.dtype).eps)
 
