@@ -3,13 +3,19 @@ a helper that lives in another one. Kernels receive arrays and numbers only; any
 process in spite of cache=True.
 
 Dense and CSR rows, float32 and float64, 32- and 64-bit indices share one body: row_dot and row_add are chosen by the
-type of `rows`. Sums are float64 always. Positions are unsigned: a signed one may be negative, NumPy's "from the end",
-and the test for that keeps loads from being contiguous.
+type of `rows`. Sums are float64 always.
+
+Two things make a pass in random order twice as fast as plain loops are. Positions are unsigned: a signed one may be
+negative, NumPy's "from the end", and the test for that turns every contiguous load into a gather. And what the next
+samples need is asked for ahead of time, because the memory cannot guess a random order.
 """
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 from .matrix import DenseRows
 
@@ -20,6 +26,10 @@ def row_dot(rows, i, w):
 
 def row_add(rows, i, scale, w):
     """w += scale x_i"""
+
+
+def row_prefetch(rows, i):
+    """Ask for x_i, which is needed soon: its first 64 cache lines; after that the hardware has seen where it goes."""
 
 
 def _is_dense(rows) -> bool:
@@ -62,6 +72,54 @@ def _row_add(rows, i, scale, w):
     def sparse(rows, i, scale, w):
         for k in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             w[np.uint64(rows.indices[k])] += scale * rows.data[k]
+
+    return sparse
+
+
+AHEAD = 2  # samples: far enough for a row to arrive from memory, near enough to find it still in the cache
+
+
+def _prefetch(typing_context, array, position):
+    """Ask for the cache line of array[position]: a hint, which cannot fail or change a result."""
+
+    def emit(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        hint = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        )
+        # 0: to be read; 3: into the nearest cache; 1: as data
+        builder.call(hint, [builder.bitcast(builder.gep(data, [arguments[1]]), byte), word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), emit
+
+
+prefetch: Any = intrinsic(_prefetch)
+
+
+@overload(row_prefetch)
+def _row_prefetch(rows, i):
+    line = [np.uint64(512 // array.dtype.bitwidth) for array in rows.types]  # entries in a cache line of 64 bytes
+    line_of_values, most = line[0], np.uint64(64) * line[0]
+    if _is_dense(rows):
+
+        def dense(rows, i):
+            x = rows.values[i]
+            for j in range(np.uint64(0), min(np.uint64(x.size), most), line_of_values):
+                prefetch(x, j)
+
+        return dense
+
+    line_of_indices = line[1]
+
+    def sparse(rows, i):
+        begin = np.uint64(rows.indptr[i])
+        end = min(np.uint64(rows.indptr[i + 1]), begin + most)
+        for k in range(begin, end, line_of_values):
+            prefetch(rows.data, k)
+        for k in range(begin, end, line_of_indices):
+            prefetch(rows.indices, k)
 
     return sparse
 
@@ -116,6 +174,14 @@ def dual_coordinate_pass(
     total = balance[0]
     k = 0
     while k < active:
+        if k + AHEAD < active:
+            ahead = order[k + AHEAD]
+            if not stored:
+                row_prefetch(rows, ahead)
+            prefetch(alpha, np.uint64(ahead))
+            prefetch(y, np.uint64(ahead))
+            prefetch(cost, np.uint64(ahead))
+            prefetch(squared_norms, np.uint64(ahead))
         i = order[k]
         stiffness = bend / cost[i]
         a = alpha[i]
@@ -179,6 +245,11 @@ def pegasos_pass(
         shift = b if intercept == FREE else scale * b
         inner = 0.0
         for k in range(size):
+            if begin + k + AHEAD < n:
+                ahead = order[begin + k + AHEAD]
+                row_prefetch(rows, ahead)
+                prefetch(y, np.uint64(ahead))
+                prefetch(share, np.uint64(ahead))
             i = order[begin + k]
             inner = row_dot(rows, i, v)
             m = y[i] * (scale * inner + shift)

@@ -3,6 +3,7 @@ r"""The gaps of List, Hush, Scovel, Steinwart (2007), each by its own formula.
 `certificate` needs only P - D. This file holds the quantities that paper connects it with, so that its theorems can be
 checked and a solver can stop on any of them. For the hinge, a feasible alpha, and W(alpha) = 1/2 |f|^2 - sum alpha_i:
 
+    forward gap      G(alpha) = min_b sum_i alpha_i [m_i - 1]+ + (c_i - alpha_i) [1 - m_i]+      eq. 19 and 21
     backward gap     -lambda . c(u) at the primal point u = (f_alpha, b, xi) that alpha certifies   Corollaries 1 and 3
     sigma gap        sup of  grad W(alpha) . (alpha - mu)  over the feasible mu                  eq. 17
     violating pair   how far the best choice of b leaves the optimality conditions violated      Lemma 8, Remark 1
