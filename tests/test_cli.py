@@ -267,7 +267,7 @@ def test_certify_our_model(data, model):
     assert float(rows["primal"]) == pytest.approx(load(model).certificate_.primal, rel=1e-8)
     report = json.loads(done("certify", model, data[0] / "train.svm", "--json").stdout)
     assert report["loss"] == "hinge" and report["dual"] >= load(model).certificate_.dual * (1 - 1e-12)
-    assert report["primal"] - report["dual"] <= load(model).certificate_.gap * (1 + 1e-9)
+    assert report["primal"] - report["dual"] <= load(model).certificate_.gap + 1e-11 * report["primal"]  # rounding
 
 
 def test_certify_by_another_problem(data, model):

@@ -30,8 +30,8 @@ SOLVERS = (
     (ProjectedGradient(step_rule="line_search"), 1e-3, 5000),
     (GradientDescent(), 1e-3, 5000),
     (Subgradient(), 2e-2, 2000),
-    (Pegasos(), 5e-2, 2000),
-    (Pegasos(batch=5), 5e-2, 2000),
+    (Pegasos(), 1e-1, 2000),
+    (Pegasos(batch=5), 1e-1, 2000),
 )
 EASY = [name for name in MAKERS if name not in HARD]
 

@@ -298,13 +298,14 @@ class KernelProblem(Problem):
     kind: ClassVar[str] = "kernel"
 
     def __post_init__(self):
-        kept = self.K.dtype if getattr(self.K, "dtype", None) in (np.float32, np.float64) else np.float64
-        self.K = np.ascontiguousarray(self.K, dtype=kept)
+        given = np.asarray(self.K)
+        eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else EPS
+        self.K = np.ascontiguousarray(given, dtype=np.float32 if given.dtype == np.float32 else np.float64)
         if self.K.ndim != 2 or self.K.shape[0] != self.K.shape[1]:
             raise ValueError(f"a kernel matrix must be square, got shape {self.K.shape}.")
         super().__post_init__()
         if self.accuracy is None or self.accuracy < 0:
-            self.accuracy = 8 * float(np.finfo(self.K.dtype).eps)
+            self.accuracy = 8 * max(eps, EPS)
 
     @property
     def n(self):
