@@ -39,6 +39,11 @@ def test_three_hundred_problems_without_a_violation(toy):
     assert toy.problems == 300 and toy.counts["claims"] > 10_000
 
 
+@pytest.mark.parametrize("seed", [14722])  # |f_alpha|^2 overflowed to minus infinity, and D to plus
+def test_seeds_that_once_refuted_the_judge(seed):
+    assert refuted(seed) == set()
+
+
 def test_the_bounds_are_tight(toy):
     """A judge who always says dual = 0 is never refuted; this one is within 1e-6 of the optimum in most cases."""
     for loss in ("hinge", "squared_hinge", "huber"):

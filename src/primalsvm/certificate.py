@@ -176,7 +176,8 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
     elif problem.intercept == "free":
         dual -= _balance_loss(problem, alpha, f, imbalance, imbalance_error)
     dual -= TINY
-    if not dual > 0:  # alpha = 0 is feasible and D(0) = 0
+    # alpha = 0 is feasible and D(0) = 0: what an alpha beyond float64 seems to prove is worth less than that
+    if not (0.0 < dual < np.inf and np.isfinite(square) and np.isfinite(slack)):
         return 0.0, np.zeros(problem.n)
     return float(dual), alpha
 
