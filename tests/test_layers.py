@@ -8,16 +8,17 @@ import pytest
 import primalsvm
 
 LAYERS = (
-    {"losses"},
+    {"losses", "rows"},
+    {"cpu_kernels"},
     {"matrix", "piecewise"},
-    {"cpu_kernels", "problem"},
-    {"kernels", "polish", "gaps"},
+    {"problem"},
+    {"kernels", "newton_path", "gaps"},
     {"certificate"},
     {"solve"},
     {"solvers"},
     {"multiclass", "model_files", "readers"},
     {"linear_svc"},
-    {"claims", "persistence", "display"},
+    {"claims", "paths", "persistence", "display"},
     {"demo"},
     {"cli"},
 )

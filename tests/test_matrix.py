@@ -117,7 +117,7 @@ def test_terms_are_few(layout):
     """The bounds are worth having: one row's entries, and a block plus the number of blocks instead of n."""
     X = as_matrix(LAYOUTS[layout](values(np.float64)))
     assert X.matvec_terms <= D
-    assert X.transpose_terms <= BLOCK_ROWS + 2
+    assert X.transpose_terms <= BLOCK_ROWS + 4
 
 
 @pytest.mark.parametrize("block_bytes", [matrix.BLOCK_BYTES, 8 * D * 10], ids=["one block", "blocks of 10 rows"])
@@ -138,13 +138,53 @@ def test_gram(layout, dtype, block_bytes, monkeypatch):
 
 @pytest.mark.parametrize("density", [0.01, 0.5], ids=["sparse product", "dense product"])
 def test_gram_of_a_wide_sparse_matrix(density):
-    """Quarters: nothing is rounded, so both ways through the sparse gram give the same bits."""
+    """Quarters, and weights with roots: nothing is rounded, so both ways through the sparse gram give the same bits."""
     rng = np.random.default_rng(0)
     X = rng.integers(-8, 9, (60, 40)) / 4 * (rng.random((60, 40)) < density)
-    rows, weights = np.arange(0, 60, 2), rng.integers(0, 5, 30) / 2
+    rows, weights = np.arange(0, 60, 2), rng.integers(0, 5, 30) ** 2 / 4
     np.testing.assert_array_equal(
         as_matrix(sp.csr_array(X)).gram(weights, rows), X[rows].T @ np.diag(weights) @ X[rows]
     )
+
+
+# --- some of the rows, and several threads ----------------------------------------------------------------------------
+
+
+@every_dtype
+@pytest.mark.parametrize("layout", ["dense", "csr int32"])
+def test_products_with_picked_rows_are_those_of_the_rows_taken(layout, dtype):
+    X = as_matrix(LAYOUTS[layout](values(dtype)))
+    picked = np.array([5, 4100, 5, 0, 100, 7])  # any order, one of them twice, one empty
+    taken = X.take(picked)
+    size = np.abs(taken.toarray()) @ np.abs(WEIGHTS)
+    assert (np.abs(X.matvec(WEIGHTS, picked) - taken.matvec(WEIGHTS)) <= 4 * D * EPS * size).all()
+    a = np.array([1.0, -2.0, 0.5, 3.0, 0.0, 0.25])
+    size = np.abs(taken.toarray()).T @ np.abs(a)
+    assert (np.abs(X.transpose_matvec(a, picked) - taken.transpose_matvec(a)) <= 16 * EPS * size).all()
+    weights = a**2
+    size = np.einsum("ia,i,ia->a", taken.toarray(), weights, taken.toarray())
+    assert (np.abs(X.diagonal(weights, picked) - X.gram(weights, picked).diagonal()) <= 16 * EPS * size).all()
+    np.testing.assert_array_equal(X.matvec(WEIGHTS, picked[:0]), np.zeros(0))
+    np.testing.assert_array_equal(X.transpose_matvec(a[:0], picked[:0]), np.zeros(D))
+
+
+@every_dtype
+@pytest.mark.parametrize("layout", ["dense", "csr int32"])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_change_nothing_beyond_rounding_and_repeat_to_the_bit(layout, dtype, threads, monkeypatch):
+    monkeypatch.setattr(matrix, "THREAD_WORK", 100)  # small as it is, let it be cut
+    one, several = as_matrix(LAYOUTS[layout](values(dtype))), as_matrix(LAYOUTS[layout](values(dtype)), threads)
+    assert len(several._cuts(N)) == threads + 1
+    np.testing.assert_array_equal(one.matvec(WEIGHTS)[SOME], several.matvec(WEIGHTS)[SOME])
+    assert_within(several.transpose_matvec(SAMPLE_WEIGHTS), *exact_transpose(dtype), several.transpose_terms)
+    rows, weights = np.arange(0, N, 3), SAMPLE_WEIGHTS[::3] ** 2
+    np.testing.assert_allclose(one.gram(weights, rows), several.gram(weights, rows), rtol=1e-12)
+    for product in (
+        lambda X: X.matvec(WEIGHTS),
+        lambda X: X.transpose_matvec(SAMPLE_WEIGHTS),
+        lambda X: X.gram(weights, rows),
+    ):
+        np.testing.assert_array_equal(product(several), product(several))
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -197,9 +237,11 @@ def test_a_csr_matrix_is_used_in_place(container, index, dtype):
     csr = with_indices(container(values(dtype)), index)
     X = as_matrix(csr)
     assert X.dtype == dtype
-    for ours, given in zip(X.rows, (csr.data, csr.indices, csr.indptr), strict=True):
-        assert np.shares_memory(ours, given)
-        assert ours.dtype == given.dtype
+    assert np.shares_memory(X.rows.data, csr.data)
+    for ours, given in zip(X.rows[1:], (csr.indices, csr.indptr), strict=True):
+        assert ours.dtype == np.int32  # 64 bits are more than it takes, and cost a third of every pass
+        assert np.shares_memory(ours, given) == (index is np.int32)
+        np.testing.assert_array_equal(ours, given)
 
 
 @every_dtype

@@ -12,6 +12,7 @@ from .solve import Record, Result, Solver, Start, solve
 if TYPE_CHECKING:
     from .claims import certify
     from .linear_svc import LinearSVC
+    from .paths import linear_path
     from .persistence import load, save
 
 __all__ = [
@@ -27,13 +28,20 @@ __all__ = [
     "SquaredHinge",
     "Start",
     "certify",
+    "linear_path",
     "load",
     "save",
     "solve",
 ]
 
 # what stands on scikit-learn is imported when it is first used: `primalsvm --help` should not wait for it
-_LATER = {"LinearSVC": "linear_svc", "certify": "claims", "load": "persistence", "save": "persistence"}
+_LATER = {
+    "LinearSVC": "linear_svc",
+    "certify": "claims",
+    "linear_path": "paths",
+    "load": "persistence",
+    "save": "persistence",
+}
 
 
 def __getattr__(name: str):

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .losses import Array
-from .polish import polish
+from .newton_path import polish
 from .problem import EPS, Problem
 
 SUM = 64 * EPS  # relative error of NumPy's pairwise sum of up to 2^40 terms, each with a few roundings of its own
@@ -50,6 +50,8 @@ class Certificate:
         Passes over the data that judging took.
     alpha : array of shape (n,)
         The feasible dual point that proves `dual`.
+    solver : str
+        Who found the model, where that is known: it is not believed either.
     parts : tuple of Certificate
         One for each binary problem where there are more than two classes; empty otherwise.
     """
@@ -62,6 +64,7 @@ class Certificate:
     polished: bool = False
     passes: float = 0.0
     alpha: Array | None = field(default=None, repr=False, compare=False)
+    solver: str = ""
     parts: tuple["Certificate", ...] = field(default=(), repr=False)
 
     @classmethod
@@ -77,6 +80,7 @@ class Certificate:
             rounding=math.fsum(part.rounding for part in parts) * (1 + EPS) + 4 * EPS * primal,
             polished=any(part.polished for part in parts),
             passes=sum(part.passes for part in parts),
+            solver=parts[0].solver,
             parts=tuple(parts),
         )
 

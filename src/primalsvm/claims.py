@@ -30,7 +30,7 @@ from .certificate import Certificate, certificate
 from .kernels import Kernel
 from .linear_svc import INTERCEPTS, LinearSVC
 from .losses import Array, Loss, make_loss
-from .matrix import as_matrix, blas_threads
+from .matrix import as_matrix, one_blas_thread
 from .model_files import ForeignModel, read_model_file
 from .multiclass import Part, split
 from .problem import KernelProblem, LinearProblem
@@ -123,7 +123,7 @@ def certify(
     parts = split(labels, claim.classes, claim.multi_class)
     if len(parts) != len(claim.answers):
         raise ValueError(f"{len(claim.classes)} classes need {len(parts)} rows of coef, got {len(claim.answers)}.")
-    with blas_threads(X.shape[0] * X.shape[1]):
+    with one_blas_thread():
         return Certificate.of_parts(
             [_judge(claim, answer, X, cost, part) for answer, part in zip(claim.answers, parts, strict=True)]
         )

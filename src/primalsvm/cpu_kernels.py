@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from .matrix import DenseRows
+from .rows import DenseRows
 
 
 def row_dot(rows, i, w):
@@ -124,6 +124,99 @@ def _row_prefetch(rows, i):
     return sparse
 
 
+# products with some rows ----------------------------------------------------------------------------------------------
+# `rows` says where the entries are, `picked` which rows are meant, in their order; an empty one with `every`: all
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def dot_rows(rows, every, picked, begin, end, w, out):
+    """out[k] = <x_i, w> for the k-th row picked, begin <= k < end."""
+    for k in range(begin, end):
+        out[k] = row_dot(rows, k if every else picked[k], w)
+
+
+@njit(cache=True, nogil=True)
+def add_rows(rows, every, picked, begin, end, scale, out):
+    """out += sum over begin <= k < end of scale[k] x_i; rows with a scale of zero are not touched."""
+    for k in range(begin, end):
+        if scale[k] != 0.0:
+            row_add(rows, k if every else picked[k], scale[k], out)
+
+
+@njit(cache=True, nogil=True)
+def square_rows(rows, out):
+    """out_i = |x_i|^2, for CSR rows."""
+    for i in range(out.size):
+        total = 0.0
+        for place in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            total += np.float64(rows.data[place]) * np.float64(rows.data[place])
+        out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def add_squares(rows, picked, scale, out):
+    """out_j += sum over k of scale[k] x_ij^2, for CSR rows."""
+    for k in range(picked.size):
+        i = picked[k]
+        for place in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            out[np.uint64(rows.indices[place])] += scale[k] * rows.data[place] * rows.data[place]
+
+
+@njit(cache=True, nogil=True)
+def add_gram(rows, picked, begin, end, scale, out):
+    """The upper triangle of out += sum over begin <= k < end of scale[k] x_i x_i', for CSR rows in canonical order."""
+    for k in range(begin, end):
+        i = picked[k]
+        last = np.uint64(rows.indptr[i + 1])
+        for place in range(np.uint64(rows.indptr[i]), last):
+            line = out[np.uint64(rows.indices[place])]
+            value = scale[k] * rows.data[place]
+            for other in range(place, last):
+                line[np.uint64(rows.indices[other])] += value * rows.data[other]
+
+
+# the losses near their margin -----------------------------------------------------------------------------------------
+# r(a) = tilt a - bend / 2 a^2 on 0 <= a <= bound is what the dual sees of a loss; h (a - centre)^2 is taken off it
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share):
+    """share_i = argmax over a of  r(a) - a m_i - h (a - centre_i)^2.
+
+    Returns  sum c_i times that maximum;  sum c_i l(m_i);  sum c_i (l(m_i) + a_i m_i - r(a_i)), what a_i lacks of being
+    minus the slope at m_i;  and how many a_i lie inside (0, bound).
+    """
+    value, losses, lack, inside = 0.0, 0.0, 0.0, 0
+    for i in range(margins.size):
+        m = margins[i]
+        a = min(max((tilt + 2.0 * h * centre[i] - m) / (bend + 2.0 * h), 0.0), bound)
+        share[i] = a
+        gain = a * (tilt - m - 0.5 * bend * a)
+        best = bound if m < tilt else 0.0  # -l'(m_i)
+        if bend > 0.0:
+            best = min(max((tilt - m) / bend, 0.0), bound)
+        loss = best * (tilt - m - 0.5 * bend * best) if best > 0.0 else 0.0
+        off = a - centre[i]
+        value += cost[i] * (gain - h * off * off)
+        losses += cost[i] * loss
+        lack += cost[i] * (loss - gain)
+        if 0.0 < a < bound:
+            inside += 1
+    return value, losses, lack, inside
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def proximal_slope(margins, change, t, cost, centre, h, tilt, bend, bound):
+    """First and second derivative in t of the value above at the margins m_i + t change_i."""
+    slope, curvature = 0.0, 0.0
+    width = bend + 2.0 * h
+    for i in range(margins.size):
+        a = (tilt + 2.0 * h * centre[i] - margins[i] - t * change[i]) / width
+        pull = cost[i] * change[i]
+        if a >= bound:
+            slope -= pull * bound
+        elif a > 0.0:
+            slope -= pull * a
+            curvature += pull * change[i] / width
+    return slope, curvature
+
+
 @njit
 def _random_below(seed, n):
     """A number in 0 .. n-1 from a xorshift generator whose state is seed[0]; the same on every machine."""
@@ -135,8 +228,9 @@ def _random_below(seed, n):
     return np.int64(x % np.uint64(n))
 
 
-@njit
-def _shuffle(order, size, seed):
+@njit(cache=True)
+def shuffle(order, size, seed):
+    """The first `size` of `order` in random order, in place."""
     for k in range(size - 1, 0, -1):
         j = _random_below(seed, k + 1)
         order[k], order[j] = order[j], order[k]
@@ -167,10 +261,11 @@ def dual_coordinate_pass(
     w is f's weights and `rows` are X's; or, where `stored`, w is the scores K (alpha y) and `rows` are K's.
     The intercept is  b = centre + reach * balance,  balance = sum alpha_i y_i  (reach = 0: b stays where it is).
     limits: [0] and [1] the largest and least projected gradient of this pass; [2] and [3] those of the last one,
-    beyond which an alpha_i at its bound is put aside (Hsieh et al. 2008, section 3.2).
+    beyond which an alpha_i at its bound is put aside (Hsieh et al. 2008, section 3.2); [4] the sum over the samples
+    of c_i l(m_i) + alpha_i m_i - c_i r(alpha_i / c_i) as they were met, which is about the duality gap.
     """
-    _shuffle(order, active, seed)
-    high, low = -np.inf, np.inf
+    shuffle(order, active, seed)
+    high, low, lack = -np.inf, np.inf, 0.0
     total = balance[0]
     k = 0
     while k < active:
@@ -186,8 +281,15 @@ def dual_coordinate_pass(
         stiffness = bend / cost[i]
         a = alpha[i]
         score = w[i] if stored else row_dot(rows, i, w)
-        g = y[i] * (score + centre + reach * total) - tilt + stiffness * a  # of -D in alpha_i
+        short = tilt - y[i] * (score + centre + reach * total)  # tilt - m_i
+        g = stiffness * a - short  # of -D in alpha_i
         top = bound * cost[i]
+        best = top if short > 0.0 else 0.0  # the alpha_i that is minus the slope of the loss here
+        if bend > 0.0:
+            best = min(max(short / stiffness, 0.0), top)
+        if best > 0.0:
+            lack += best * (short - 0.5 * stiffness * best)
+        lack -= a * (short - 0.5 * stiffness * a)
         projected = g
         aside = False
         if a <= 0.0:
@@ -216,6 +318,7 @@ def dual_coordinate_pass(
     balance[0] = total
     limits[0] = high
     limits[1] = low
+    limits[4] = lack
     return active
 
 
@@ -236,7 +339,7 @@ def pegasos_pass(
     of weights before it (a lazy average, O(nnz) a step).
     """
     n = order.size
-    _shuffle(order, n, seed)
+    shuffle(order, n, seed)
     pull = np.empty(batch)
     t, scale, square, weight, b, b_past, times = scalars
     for begin in range(0, n, batch):

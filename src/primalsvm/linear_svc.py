@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import is_dataclass, replace
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,11 +20,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .certificate import Certificate
 from .losses import Array, make_loss
-from .matrix import Matrix, as_matrix, blas_threads
+from .matrix import Matrix, as_matrix, one_blas_thread
 from .multiclass import Part, join, split
 from .problem import LinearProblem
 from .solve import Record, Result, Solver, Start, check_accepts, solve
-from .solvers import make_solver
+from .solvers import explain_choice, make_solver
 
 INTERCEPTS = {True: "free", False: "none", "penalized": "penalized"}
 STATUSES = ("converged", "stopped", "max_iter", "stalled", "max_seconds", "diverged", "interrupted")  # from good to bad
@@ -33,6 +34,15 @@ ADVICE = {
     "stalled": "the solver no longer moves; loosen tol, or scale the features to similar ranges.",
     "diverged": "the solver's step size is too large for this data; take solver='auto'.",
 }
+
+
+class Prepared(NamedTuple):
+    """Validated data: all that the problems of any C are made of."""
+
+    matrix: Matrix
+    weight: Array  # c_i over C
+    classes: np.ndarray
+    parts: list[Part]
 
 
 class LinearSVC(ClassifierMixin, BaseEstimator):
@@ -52,9 +62,10 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Weight of the losses against the norm of w.
     solver : str or Solver, default="auto"
-        "auto" takes "newton" for up to a few hundred features, else "dual_coordinate_ascent". Also
-        "projected_gradient", "gradient_descent" (smooth losses), "subgradient" and "pegasos" (Lipschitz losses), or an
-        object such as ``Pegasos(batch=100)``.
+        "auto" takes "newton" for up to a thousand features or many samples for each, else
+        "dual_coordinate_ascent"; ``verbose=1`` says which and why, ``solver_`` keeps it. Also "projected_gradient",
+        "gradient_descent" (smooth losses), "subgradient" and "pegasos" (Lipschitz losses), or an object such as
+        ``Pegasos(batch=100)``.
     tol : float, default=1e-3
         Relative duality gap to reach: the model is then proven to be within that fraction of its own objective.
     max_iter : int, default=1000
@@ -69,7 +80,8 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
     class_weight : dict or "balanced", default=None
         Factors on C by class.
     n_jobs : int, default=None
-        Binary problems solved at the same time, on threads; -1 for all cores.
+        Threads of a fit, -1 for all cores: they share the rows of one binary problem, or the problems where there are
+        several. The same number gives the same bits.
     random_state : int, RandomState or None, default=None
         Seed of solvers that draw random numbers. None is a fixed seed: the same data give the same model.
     warm_start : bool, default=False
@@ -168,37 +180,14 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._check_params()
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
-        )
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        weight = self._sample_cost(X, sample_weight, classes, y, labels)
-        if len(np.unique(labels[weight > 0])) < 2:
-            raise ValueError(
-                "LinearSVC needs samples of two classes or more with a weight above zero; the data has only one class: "
-                f"{classes[labels[weight > 0][0]]}."
-            )
-        parts = split(labels, classes, self.multi_class)
-        starts = self._starts(classes, parts, X.shape)
-        self.classes_ = classes
-        matrix = as_matrix(X)
-        problems = [self._problem(matrix, weight, part) for part in parts]
-        self.solver_ = self._make_solver(problems[0])
-        check_accepts(problems[0], self.solver_)
-        results = self._solve_all(problems, parts, starts)
-        self._store(results, parts, len(labels))
-        if self.status_ == "interrupted":
-            raise KeyboardInterrupt
-        self._warn(results, parts)
-        return self
+        data = self._prepare(X, y, sample_weight)
+        return self._fit(data, self._starts(data))
 
     def decision_function(self, X):
         """Scores: above zero for classes_[1] where there are two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=False)
-        matrix = as_matrix(X)
+        matrix = as_matrix(X, effective_n_jobs(self.n_jobs))
         scores = np.column_stack([matrix.matvec(w) + b for w, b in zip(self.coef_, self.intercept_, strict=True)])
         return join(scores, len(self.classes_), self.multi_class)
 
@@ -208,6 +197,39 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     # --- from parameters to problems ------------------------------------------------------------------------------
+
+    def _prepare(self, X, y, sample_weight) -> "Prepared":
+        """Validate everything; what is the same for every C."""
+        self._check_params()
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
+        )
+        check_classification_targets(y)
+        classes = np.unique(y)
+        labels = np.searchsorted(classes, y)  # return_inverse would sort with positions, ten times slower
+        weight = self._sample_weight(X, sample_weight, classes, y, labels)
+        if np.count_nonzero(np.bincount(labels[weight > 0])) < 2:
+            raise ValueError(
+                "LinearSVC needs samples of two classes or more with a weight above zero; the data has only one class: "
+                f"{classes[labels[weight > 0][0]]}."
+            )
+        parts = split(labels, classes, self.multi_class)
+        # one problem has all threads to itself; several are solved side by side
+        return Prepared(as_matrix(X, max(1, effective_n_jobs(self.n_jobs) // len(parts))), weight, classes, parts)
+
+    def _fit(self, data: "Prepared", starts: "list[Start | None]"):
+        problems = [self._problem(data.matrix, self.C * data.weight, part) for part in data.parts]
+        self.solver_ = self._make_solver(problems[0])
+        check_accepts(problems[0], self.solver_)
+        if self.verbose and self.solver == "auto":
+            print(f"[LinearSVC] solver: {explain_choice(problems[0])}", flush=True)
+        results = self._solve_all(problems, data.parts, starts)
+        self.classes_ = data.classes
+        self._store(results, data.parts, data.matrix.shape[0])
+        if self.status_ == "interrupted":
+            raise KeyboardInterrupt
+        self._warn(results, data.parts)
+        return self
 
     def _check_params(self):
         for name, value, ok, wanted in (
@@ -240,15 +262,15 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
             solver = replace(solver, seed=int(check_random_state(self.random_state).randint(2**31)))
         return solver
 
-    def _sample_cost(self, X, sample_weight, classes, y, labels):
-        """c_i = C * sample_weight_i * class_weight."""
+    def _sample_weight(self, X, sample_weight, classes, y, labels):
+        """sample_weight_i * class_weight: c_i over C."""
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every sample; at least one class pair needs weight above zero.")
         if self.class_weight is not None:
             factors = compute_class_weight(self.class_weight, classes=classes, y=y, sample_weight=weight)
             weight = weight * factors[labels]
-        return self.C * weight
+        return weight
 
     def _problem(self, matrix: Matrix, weight: Array, part: Part) -> LinearProblem:
         return LinearProblem(
@@ -259,22 +281,24 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
             X=matrix if part.rows is None else matrix.take(part.rows),
         )
 
-    def _starts(self, classes: np.ndarray, parts: list[Part], shape: tuple[int, int]) -> list[Start | None]:
+    def _starts(self, data: "Prepared") -> "list[Start | None]":
         """The last fit's solutions for warm_start, where they have the shape of this one's."""
         fits = (
             self.warm_start
             and hasattr(self, "coef_")
-            and np.array_equal(self.classes_, classes)
-            and self.coef_.shape == (len(parts), shape[1])
-            and self.n_samples_fit_ == shape[0]
+            and np.array_equal(self.classes_, data.classes)
+            and self.coef_.shape == (len(data.parts), data.matrix.shape[1])
+            and self.n_samples_fit_ == data.matrix.shape[0]
         )
-        if not fits:
-            return [None] * len(parts)
-        alphas = np.zeros((len(parts), shape[0]))
-        alphas[:, self.support_] = np.abs(self.dual_coef_)
+        return self._solutions(data, self.C) if fits else [None] * len(data.parts)
+
+    def _solutions(self, data: "Prepared", C: float) -> "list[Start | None]":
+        """This fit's solutions as starts for another C: alpha grows with it, so that alpha / c stays what it was."""
+        alphas = np.zeros((len(data.parts), data.matrix.shape[0]))
+        alphas[:, self.support_] = np.abs(self.dual_coef_) * (C / self.C_fit_)
         return [
             Start(w, float(b), alpha if part.rows is None else alpha[part.rows])
-            for w, b, alpha, part in zip(self.coef_, self.intercept_, alphas, parts, strict=True)
+            for w, b, alpha, part in zip(self.coef_, self.intercept_, alphas, data.parts, strict=True)
         ]
 
     def _solve_all(self, problems: list[LinearProblem], parts: list[Part], starts: list[Start | None]) -> list[Result]:
@@ -299,7 +323,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
             )
 
         jobs = min(effective_n_jobs(self.n_jobs), len(problems))
-        with blas_threads(problems[0].entries, jobs):
+        with one_blas_thread():
             results = _run_all(run, len(problems), jobs, interrupted)
         if interrupted.is_set():
             results = [r if r.status == "converged" else replace(r, status="interrupted") for r in results]
@@ -316,7 +340,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         self.history_ = histories[0] if len(results) == 1 else histories
         self.n_iter_ = max(result.iterations for result in results)
         self.status_ = max((result.status for result in results), key=STATUSES.index)
-        self.n_samples_fit_ = n
+        self.n_samples_fit_, self.C_fit_ = n, self.C
         signed = np.zeros((len(results), n))
         for k, (result, part) in enumerate(zip(results, parts, strict=True)):
             rows = slice(None) if part.rows is None else part.rows

@@ -3,100 +3,184 @@
 Everything above says
 
     X.matvec(w)                 X w                          (n,)   one pass
-    X.transpose_matvec(a)       X' a                         (d,)   one pass
-    X.gram(weights, rows)       X[rows]' diag(weights) X[rows]   (d, d)
+    X.transpose_matvec(a)       X' a                         (d,)   one pass over the rows with a_i != 0
+    X.gram(weights, picked)     X[picked]' diag(weights) X[picked]   (d, d)
     X.squared_norms             |x_i|^2                      (n,)   computed once
     X.rows                      a NamedTuple of plain arrays for compiled loops over rows
 
-and never asks whether X is dense or sparse, float32 or float64. Results are always float64 and every sum is taken
-in float64, so the precision of an answer does not depend on the precision of the data.
+and never asks whether X is dense or sparse, float32 or float64. The two products take `picked`, positions of rows, to
+mean X[picked] without making it. Results are always float64 and every sum is taken in float64, so the precision of an
+answer does not depend on the precision of the data.
+
+`threads` of them work on consecutive parts of the rows. Each part is summed for itself and the parts in their order:
+the same number of threads gives the same bits.
 
 `matvec_terms` and `transpose_terms` say how many roundings an entry of a product can have gone through: the
 certificate turns them into an error bound. transpose_matvec sums over blocks of rows for that reason: the number is
 block + n / block instead of n.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import cached_property
-from typing import NamedTuple
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from .losses import Array
+from .rows import DenseRows, SparseRows
 
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
-BLAS_WORK = 5_000_000  # entries of X below which a second BLAS thread costs more, in waiting, than it gives
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
+THREAD_WORK = 200_000  # entries of X: what a thread should have to do, at least, to be worth waking
+FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
+
+Answer = TypeVar("Answer")
+ALL = np.zeros(0, dtype=np.int64)
 
 
-def blas_threads(entries: int, jobs: int = 1) -> AbstractContextManager:
-    """Inside, BLAS uses one thread, where X is small or `jobs` threads of ours share the machine already."""
-    one = entries < BLAS_WORK or jobs > 1
-    return threadpool_limits(1 if one else None, user_api="blas")
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()  # finding the libraries takes milliseconds: once is enough
 
 
-class DenseRows(NamedTuple):
-    """Rows of a dense matrix, for compiled code."""
-
-    values: np.ndarray  # (n, d) C-contiguous
-
-
-class SparseRows(NamedTuple):
-    """Rows of a CSR matrix, for compiled code."""
-
-    data: np.ndarray  # (nnz,)
-    indices: np.ndarray  # (nnz,)
-    indptr: np.ndarray  # (n + 1,)
+def one_blas_thread() -> AbstractContextManager:
+    """Inside, BLAS uses one thread: ours share the machine already, and its own wait by spinning."""
+    return _blas().limit(limits=1, user_api="blas")
 
 
-class Dense:
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="primalsvm")
+
+
+def in_parts(bounds: list[int], work: Callable[[int, int], Answer]) -> list[Answer]:
+    """work(bounds[0], bounds[1]), work(bounds[1], bounds[2]), ... at the same time; the answers in their order."""
+    if len(bounds) == 2:
+        return [work(*bounds)]
+    others = [_pool().submit(work, *pair) for pair in pairwise(bounds[1:])]
+    return [work(*bounds[:2])] + [other.result() for other in others]
+
+
+def _sum(parts: list[Array]) -> Array:
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+class _Matrix:
+    """What dense and sparse share: products with rows through compiled loops, on several threads."""
+
+    shape: tuple[int, int]
+    entries: int
+    rows: DenseRows | SparseRows
+    threads: int = 1
+    block: int  # rows that transpose_matvec sums up at a time
+
+    def _cuts(self, count: int) -> list[int]:
+        """Where to cut so many rows for the threads."""
+        work = count * self.entries / max(self.shape[0], 1)
+        parts = max(1, min(self.threads, int(work / THREAD_WORK), count))
+        return [count * k // parts for k in range(parts + 1)]
+
+    @property
+    def transpose_terms(self) -> int:
+        n = self.shape[0]
+        return min(n, self.block) + n // self.block + self.threads + 1
+
+    def matvec(self, w: Array, picked: np.ndarray | None = None) -> Array:
+        from .cpu_kernels import dot_rows
+
+        out = np.empty(self.shape[0] if picked is None else len(picked))
+        chosen = ALL if picked is None else picked
+        in_parts(
+            self._cuts(len(out)), lambda begin, end: dot_rows(self.rows, picked is None, chosen, begin, end, w, out)
+        )
+        return out
+
+    def transpose_matvec(self, a: Array, picked: np.ndarray | None = None) -> Array:
+        from .cpu_kernels import add_rows
+
+        chosen = ALL if picked is None else picked
+
+        def work(begin: int, end: int) -> Array:
+            total = np.zeros(self.shape[1])
+            piece = np.empty(self.shape[1] if end - begin > self.block else 0)
+            for first in range(begin, end, self.block):
+                into = piece if len(piece) else total
+                piece[:] = 0.0
+                add_rows(self.rows, picked is None, chosen, first, min(first + self.block, end), a, into)
+                if len(piece):
+                    total += piece
+            return total
+
+        return _sum(in_parts(self._cuts(len(a)), work))
+
+
+class Dense(_Matrix):
     """A C-contiguous float32 or float64 array; never copied, never upcast as a whole."""
 
-    def __init__(self, values: np.ndarray):
+    def __init__(self, values: np.ndarray, threads: int = 1):
         self.values = values
         self.shape = values.shape
         self.dtype = values.dtype
         self.entries = values.size
         self.rows = DenseRows(values)
+        self.threads = threads
+        self.block = BLOCK_ROWS
         self.matvec_terms = values.shape[1]
-        self.transpose_terms = min(len(values), BLOCK_ROWS) + len(values) // BLOCK_ROWS + 1
 
-    def _blocks(self, rows: int | None = None):
-        """Float64 views or copies of consecutive blocks of rows."""
-        n, d = self.shape
-        size = rows or max(1, BLOCK_BYTES // (8 * max(d, 1)))
-        for begin in range(0, n, size):
-            part = slice(begin, min(begin + size, n))
-            yield part, self.values[part].astype(np.float64, copy=False)
-
-    def matvec(self, w: Array) -> Array:
-        if self.dtype == np.float64:
-            return self.values @ w
+    def matvec(self, w, picked=None):
+        if picked is not None or self.dtype != np.float64:
+            return super().matvec(w, picked)
         out = np.empty(self.shape[0])
-        for part, block in self._blocks():
-            np.dot(block, w, out=out[part])
+        in_parts(self._cuts(len(out)), lambda begin, end: np.dot(self.values[begin:end], w, out=out[begin:end]))
         return out
 
-    def transpose_matvec(self, a: Array) -> Array:
-        out = np.zeros(self.shape[1])
-        for part, block in self._blocks(BLOCK_ROWS):
-            out += a[part] @ block
-        return out
+    def transpose_matvec(self, a, picked=None):
+        if picked is not None or self.dtype != np.float64 or 2 * np.count_nonzero(a) < len(a):
+            return super().transpose_matvec(a, picked)
 
-    def gram(self, weights: Array, rows: np.ndarray) -> Array:
+        def work(begin: int, end: int) -> Array:
+            total = np.zeros(self.shape[1])
+            for first in range(begin, end, self.block):
+                part = slice(first, min(first + self.block, end))
+                total += a[part] @ self.values[part]
+            return total
+
+        return _sum(in_parts(self._cuts(len(a)), work))
+
+    def gram(self, weights: Array, picked: np.ndarray) -> Array:
         d = self.shape[1]
-        out = np.zeros((d, d))
         size = max(1, BLOCK_BYTES // (8 * max(d, 1)))
-        for begin in range(0, len(rows), size):
-            part = slice(begin, begin + size)
-            block = self.values[rows[part]].astype(np.float64, copy=False)
-            out += (block.T * weights[part]) @ block
-        return out
+        roots = np.sqrt(weights)
 
-    def take(self, rows: np.ndarray) -> "Dense":
-        return Dense(self.values[rows])
+        def work(begin: int, end: int) -> Array:
+            total = np.zeros((d, d))
+            for first in range(begin, end, size):
+                part = slice(first, min(first + size, end))
+                block = self.values[picked[part]] * roots[part, None]
+                total += block.T @ block
+            return total
+
+        return _sum(in_parts(self._cuts(len(picked)), work))
+
+    def diagonal(self, weights: Array, picked: np.ndarray) -> Array:
+        """The diagonal of gram(weights, picked)."""
+        return weights @ self.values[picked].astype(np.float64) ** 2
+
+    def take(self, picked: np.ndarray) -> "Dense":
+        return Dense(self.values[picked], self.threads)
+
+    def outer_gram(self) -> Array:
+        """X X'"""
+        values = self.values.astype(np.float64, copy=False)
+        return values @ values.T
 
     def toarray(self) -> Array:
         return self.values.astype(np.float64)
@@ -104,75 +188,79 @@ class Dense:
     @cached_property
     def squared_norms(self) -> Array:
         out = np.empty(self.shape[0])
-        for part, block in self._blocks():
-            np.einsum("ij,ij->i", block, block, out=out[part])
+        size = max(1, BLOCK_BYTES // (8 * max(self.shape[1], 1)))
+        for first in range(0, self.shape[0], size):
+            block = self.values[first : first + size].astype(np.float64, copy=False)
+            np.einsum("ij,ij->i", block, block, out=out[first : first + size])
         return out
 
 
-class Sparse:
-    """A CSR matrix with 32- or 64-bit indices, float32 or float64."""
+class Sparse(_Matrix):
+    """A CSR matrix in canonical form, float32 or float64; 64-bit indices are kept only where 32 do not suffice."""
 
-    def __init__(self, csr: sp.csr_matrix | sp.csr_array):
+    def __init__(self, csr: sp.csr_matrix | sp.csr_array, threads: int = 1):
         self.csr = csr
         self.shape = csr.shape
         self.dtype = csr.dtype
         self.entries = int(csr.nnz)
         self.rows = SparseRows(csr.data, csr.indices, csr.indptr)
-        lengths = np.diff(csr.indptr)
-        self.matvec_terms = int(lengths.max(initial=0))
-        self.transpose_terms = min(csr.shape[0], BLOCK_ROWS) + csr.shape[0] // BLOCK_ROWS + 1
+        self.threads = threads
+        # a block's sum of length d should cost little beside its entries
+        self.block = max(BLOCK_ROWS, 4 * self.shape[1] * self.shape[0] // max(self.entries, 1))
+        self.matvec_terms = int(np.diff(csr.indptr).max(initial=0))
 
-    def _blocks(self):
-        """Float64 CSR pieces of BLOCK_ROWS rows each, sharing the index arrays."""
+    def gram(self, weights: Array, picked: np.ndarray) -> Array:
+        from .cpu_kernels import add_gram
+
         n, d = self.shape
-        data, indices, indptr = self.rows
-        for begin in range(0, n, BLOCK_ROWS):
-            end = min(begin + BLOCK_ROWS, n)
-            inside = slice(indptr[begin], indptr[end])
-            values = data[inside].astype(np.float64, copy=False)
-            piece = sp.csr_array((end - begin, d), dtype=np.float64)
-            # set by hand: the constructor would check, and for 64-bit indices copy, what is already known to be sound
-            piece.data, piece.indices, piece.indptr = values, indices[inside], indptr[begin : end + 1] - indptr[begin]
-            yield slice(begin, end), piece
+        if self.entries > FILLED * n * d:
+            return Dense(self.csr[picked].toarray()).gram(weights, np.arange(len(picked)))
 
-    def matvec(self, w: Array) -> Array:
-        if self.dtype == np.float64:
-            return self.csr @ w
-        out = np.empty(self.shape[0])
-        for part, block in self._blocks():
-            out[part] = block @ w
-        return out
+        def work(begin: int, end: int) -> Array:
+            total = np.zeros((d, d))
+            add_gram(self.rows, picked, begin, end, weights, total)
+            return total
 
-    def transpose_matvec(self, a: Array) -> Array:
+        upper = _sum(in_parts(self._cuts(len(picked)), work))
+        diagonal = upper.diagonal().copy()
+        upper += upper.T
+        np.fill_diagonal(upper, diagonal)
+        return upper
+
+    def diagonal(self, weights: Array, picked: np.ndarray) -> Array:
+        """The diagonal of gram(weights, picked)."""
+        from .cpu_kernels import add_squares
+
         out = np.zeros(self.shape[1])
-        for part, block in self._blocks():
-            out += block.T @ a[part]
+        add_squares(self.rows, picked, weights, out)
         return out
 
-    def gram(self, weights: Array, rows: np.ndarray) -> Array:
-        picked = self.csr[rows].astype(np.float64, copy=False)
-        n, d = picked.shape
-        if picked.nnz > 0.05 * n * d:  # then the products of zeros cost less than the bookkeeping of a sparse product
-            return Dense(picked.toarray()).gram(weights, np.arange(n))
-        return (picked.T @ sp.diags_array(weights) @ picked).toarray()
+    def take(self, picked: np.ndarray) -> "Sparse":
+        return Sparse(self.csr[picked], self.threads)
 
-    def take(self, rows: np.ndarray) -> "Sparse":
-        return Sparse(self.csr[rows])
+    def outer_gram(self) -> Array:
+        """X X'"""
+        csr = self.csr.astype(np.float64, copy=False)
+        return (csr @ csr.T).toarray()
 
     def toarray(self) -> Array:
         return self.csr.toarray().astype(np.float64)
 
     @cached_property
     def squared_norms(self) -> Array:
-        data = self.csr.data.astype(np.float64)
-        return sp.csr_array((data * data, self.csr.indices, self.csr.indptr), shape=self.shape).sum(axis=1)
+        from .cpu_kernels import square_rows
+
+        out = np.empty(self.shape[0])
+        square_rows(self.rows, out)
+        return out
 
 
 Matrix = Dense | Sparse
 
 
-def as_matrix(X) -> Matrix:
-    """X in the form the algorithms use. Copies only what must be: CSC and other layouts, integers, Fortran order."""
+def as_matrix(X, threads: int = 1) -> Matrix:
+    """X in the form the algorithms use. Copies only what must be: CSC and other layouts, integers, Fortran order, and
+    64-bit indices where 32 bits suffice, which make every pass a third faster."""
     if isinstance(X, Dense | Sparse):
         return X
     dtype = X.dtype if hasattr(X, "dtype") and X.dtype in (np.float32, np.float64) else np.float64
@@ -183,8 +271,12 @@ def as_matrix(X) -> Matrix:
         if not csr.has_canonical_format:  # a repeated entry would be counted wrongly by the error bounds
             csr = csr.copy() if csr is X else csr
             csr.sum_duplicates()
-        return Sparse(csr)
+        if max(csr.nnz, *csr.shape) < 2**31 and (csr.indices.dtype != np.int32 or csr.indptr.dtype != np.int32):
+            narrow = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int32))
+            csr = type(csr)(narrow, shape=csr.shape)
+            csr.has_canonical_format = True
+        return Sparse(csr, threads)
     values = np.ascontiguousarray(X, dtype=dtype)
     if values.ndim != 2:
         raise ValueError(f"X must be a matrix (n_samples, n_features), got {values.ndim} dimension(s).")
-    return Dense(values)
+    return Dense(values, threads)

@@ -14,6 +14,8 @@ coefficients beta (n,) of a kernel problem, f = sum_j beta_j k(x_j, .). Algorith
     adjoint(v)      sum_i v_i phi(x_i) as an f                  one pass (linear), free (kernel)
     inner(f, g)     <f, g>
 
+The first two take `picked`, positions of samples, where only those are meant.
+
 Each verb has its rounding error beside it; the certificate adds them up.
 """
 
@@ -24,8 +26,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .losses import Array, Loss, make_loss
-from .matrix import DenseRows, Matrix, as_matrix
+from .matrix import Matrix, as_matrix
 from .piecewise import crossing, minimize_along
+from .rows import DenseRows
 
 EPS = 2.0**-52
 INTERCEPTS = ("none", "penalized", "free")
@@ -86,10 +89,10 @@ class Problem:
         """|phi(x_i)|^2, the penalised intercept's constant feature not included."""
         raise NotImplementedError
 
-    def scores(self, f: Array) -> Array:
+    def scores(self, f: Array, picked: np.ndarray | None = None) -> Array:
         raise NotImplementedError
 
-    def adjoint(self, v: Array) -> Array:
+    def adjoint(self, v: Array, picked: np.ndarray | None = None) -> Array:
         raise NotImplementedError
 
     def inner(self, f: Array, g: Array) -> float:
@@ -261,18 +264,19 @@ class LinearProblem(Problem):
     def rows(self):
         return self.X.rows
 
-    def scores(self, f):
-        return self.X.matvec(f) if np.any(f) else np.zeros(self.n)
+    def scores(self, f, picked=None):
+        if not np.any(f):
+            return np.zeros(self.n if picked is None else len(picked))
+        return self.X.matvec(f, picked)
 
-    def adjoint(self, v):
-        return self.X.transpose_matvec(v)
+    def adjoint(self, v, picked=None):
+        return self.X.transpose_matvec(v, picked)
 
     def inner(self, f, g):
         return float(f @ g)
 
     def gram(self, rows):
-        X = self.X.take(rows).toarray()
-        return X @ X.T
+        return self.X.take(rows).outer_gram()
 
     def score_error(self, f):
         return (self.X.matvec_terms + 2) * EPS * float(np.linalg.norm(f)) * self.norms
@@ -332,16 +336,18 @@ class KernelProblem(Problem):
         """|phi(x_i)|, or a little more: the diagonal of K may be too small by its own inaccuracy."""
         return np.sqrt(self.squared_norms / max(1.0 - self.accuracy, 0.0))
 
-    def scores(self, f):
+    def scores(self, f, picked=None):
+        K = self.K if picked is None else self.K[picked]
         if not np.any(f):
-            return np.zeros(self.n)
-        if self.K.dtype == np.float64:
-            return self.K @ f
-        blocks = range(0, self.n, 256)
-        return np.concatenate([self.K[i : i + 256].astype(np.float64) @ f for i in blocks])
+            return np.zeros(len(K))
+        if K.dtype == np.float64:
+            return K @ f
+        return np.concatenate([K[i : i + 256].astype(np.float64) @ f for i in range(0, max(len(K), 1), 256)])
 
-    def adjoint(self, v):
-        return np.array(v, dtype=np.float64)
+    def adjoint(self, v, picked=None):
+        out = np.zeros(self.n)
+        out[slice(None) if picked is None else picked] = v
+        return out
 
     def inner(self, f, g):
         return float(f @ self.scores(g))

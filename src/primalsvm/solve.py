@@ -3,21 +3,25 @@
 A solver is a frozen dataclass of hyperparameters with
 
     needs                     what the problem must offer: "smooth", "lipschitz", "linear", "kernel"
-    init(problem, start)      a state: a dataclass with .f, .b, .alpha (None if it has none), .passes, and .ended if
-                              the method can come to an end by itself
+    init(problem, start)      a state: a dataclass with .f, .b, .alpha (None if it has none) and .passes
     step(problem, state)      one iteration, in place
 
-and inherits from Solver, which registers it under its name.
+and inherits from Solver, which registers it under its name. A state may also have
+
+    ended                     True when the method has come to an end by itself
+    belief                    the relative gap it believes to have: the judge then looks when that is small enough,
+                              and does not take its word for it
+    tol                       set by the loop: the relative gap that is wanted
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from .certificate import Certificate, certificate, relative_gap
+from .certificate import Certificate, bound_primal, certificate, relative_gap
 from .losses import Array
 from .problem import Problem
 
@@ -107,10 +111,11 @@ def check_accepts(problem: Problem, solver: Solver) -> None:
 class Judge:
     """Keeps the best primal point, the best dual point and the history; decides when judging is worth its time.
 
-    A certificate is due when the iteration number has doubled since the last one, and otherwise whenever all
-    certificates together have taken less than a tenth of the solver's work. The deep ones (a polished lower bound, for
-    solvers without an alpha) must pay their way in the same manner. Work is counted in passes over the data, not in
-    seconds: the same problem gives the same model on a busy machine too.
+    A certificate is due when the solver believes to be there. One without a belief is looked at when the iteration
+    number has doubled since the last time, and otherwise whenever all certificates together have taken less than a
+    tenth of the solver's work. The deep ones (a polished lower bound, for solvers without an alpha) must pay their way
+    in the same manner. Work is counted in passes over the data, not in seconds: the same problem gives the same model
+    on a busy machine too.
     """
 
     def __init__(self, problem: Problem, tol: float, certify_every: int | None):
@@ -122,23 +127,38 @@ class Judge:
         self.history: list[Record] = []
         self.passes = self.deep_passes = 0.0
         self.last_iteration = self.moved_at = self.unmoved = 0
+        # what a solver should aim at: where accuracy is free, as far as it goes
+        self.goal = tol if 100 * problem.entries >= FREE_WORK else 0.0
 
-    def due(self, iteration: int, solver_passes: float) -> bool:
+    def due(self, state: State, iteration: int) -> bool:
         if self.certify_every is not None:
             return iteration % self.certify_every == 0
-        return iteration >= 2 * self.last_iteration or self.passes <= JUDGING_SHARE * solver_passes
+        doubled = iteration >= 2 * self.last_iteration
+        if hasattr(state, "belief"):
+            affordable = self.passes + 3.0 <= JUDGING_SHARE * state.passes
+            return state.belief <= self.goal or (affordable and doubled)
+        return self.passes <= JUDGING_SHARE * state.passes or doubled
 
     def deep_due(self, solver_passes: float) -> bool:
         return self.deep_passes <= JUDGING_SHARE * solver_passes
 
-    def look(self, state: State, iteration: int, seconds: float, *, deep: bool, **limits: float) -> None:
-        """Judge a state and record the best bounds known."""
-        b = None if self.problem.intercept == "free" else state.b
-        seen = certificate(self.problem, state.f, b, state.alpha, tol=self.tol, deep=deep, **limits)
+    def begin(self, seconds: float) -> None:
+        """Record what needs no pass: P(0) and D(0) = 0."""
+        nothing = np.zeros(self.problem.size)
+        self.primal, self.rounding = bound_primal(self.problem, nothing, 0.0, np.zeros(self.problem.n))
+        self.reachable = self.primal
+        self.history.append(Record(0, seconds, 0.0, self.primal, 0.0, self.primal))
+
+    def look(
+        self, point: Start, iteration: int, seconds: float, passes: float, *, deep: bool = False, **limits: float
+    ) -> float:
+        """Judge a point, record the best bounds known, and return its own relative gap."""
+        b = None if self.problem.intercept == "free" else point.b
+        seen = certificate(self.problem, point.f, b, point.alpha, tol=self.tol, deep=deep, **limits)
         before = (self.primal, self.dual)
         if seen.primal < self.primal:
             self.primal, self.rounding = seen.primal, seen.rounding
-            self.best = Start(state.f.copy(), seen.b)
+            self.best = Start(point.f.copy(), seen.b)
         if seen.dual > self.dual and seen.alpha is not None:
             self.dual, self.alpha, self.polished = seen.dual, seen.alpha, seen.polished
         self.reachable = min(self.reachable, seen.reachable)
@@ -149,8 +169,9 @@ class Judge:
         self.passes += seen.passes
         self.deep_passes += seen.passes if deep else 0.0
         self.history.append(
-            Record(iteration, seconds, state.passes, self.primal, self.dual, max(0.0, self.primal - self.dual))
+            Record(iteration, seconds, passes, self.primal, self.dual, max(0.0, self.primal - self.dual))
         )
+        return seen.relative_gap
 
     @property
     def relative_gap(self) -> float:
@@ -173,10 +194,17 @@ class Judge:
         bounds = f"primal {r.primal:<14.8g} dual {r.dual:<14.8g} relative gap {self.relative_gap:.1e}"
         return f"step {r.iteration:<6d} {r.seconds:8.2f} s   {bounds}"
 
-    def certificate(self) -> Certificate:
-        reachable = min(self.reachable, self.primal)
+    def certificate(self, solver: str) -> Certificate:
         return Certificate(
-            self.primal, self.dual, reachable, self.best.b, self.rounding, self.polished, self.passes, self.alpha
+            self.primal,
+            self.dual,
+            min(self.reachable, self.primal),
+            self.best.b,
+            self.rounding,
+            self.polished,
+            self.passes,
+            self.alpha,
+            solver,
         )
 
 
@@ -215,12 +243,14 @@ def solve(
         state = solver.init(problem, start)
         seconds += time.perf_counter() - begin
         if start is None:
-            judge.look(state, 0, seconds, deep=False)
+            judge.begin(seconds)
         else:  # the start's own f, which need not be what a dual solver makes of its alpha
-            judge.look(replace(state, f=start.f, b=start.b, alpha=start.alpha), 0, seconds, deep=False)
+            judge.look(start, 0, seconds, state.passes)
             status = "converged" if judge.relative_gap <= tol else ""
         while not status:
             begin = time.perf_counter()
+            if hasattr(state, "tol"):
+                state.tol = judge.goal
             with np.errstate(over="ignore", invalid="ignore"):
                 solver.step(problem, state)
             seconds += time.perf_counter() - begin
@@ -229,10 +259,14 @@ def solve(
             ended = getattr(state, "ended", False)  # a solver may know that it has nothing left to do
             if not np.isfinite(state.f).all():
                 status = "diverged"
-            elif judge.due(iteration, state.passes) or iteration >= max_iter or out_of_time or ended:
+            elif judge.due(state, iteration) or iteration >= max_iter or out_of_time or ended:
+                point, believed = Start(state.f, state.b, state.alpha), getattr(state, "belief", np.inf)
                 # a solver without an alpha may need the deep look to see a small gap at all
-                deep = state.alpha is None and iteration > 1 and judge.deep_due(state.passes)
-                judge.look(state, iteration, seconds, deep=deep, max_passes=JUDGING_SHARE * state.passes)
+                deep = point.alpha is None and iteration > 1 and judge.deep_due(state.passes)
+                limit = JUDGING_SHARE * state.passes
+                found = judge.look(point, iteration, seconds, state.passes, deep=deep, max_passes=limit)
+                if believed <= judge.goal < found:  # too much: let it go further before the next look
+                    judge.goal *= 0.5
                 if verbose:
                     print(f"[{verbose}] {judge.line()}", flush=True)
                 if judge.satisfied(state.passes):
@@ -248,13 +282,13 @@ def solve(
     except KeyboardInterrupt:
         status = "interrupted"
         if state is not None and np.isfinite(state.f).all():
-            judge.look(state, iteration, seconds, deep=False)
+            judge.look(Start(state.f, state.b, state.alpha), iteration, seconds, state.passes)
     if judge.relative_gap > tol and status in ("max_iter", "max_seconds", "stalled") and state.alpha is None:
         limit = np.inf if max_seconds is None else JUDGING_SHARE * max_seconds
-        judge.look(replace(state, f=judge.best.f, b=judge.best.b), iteration, seconds, deep=True, max_seconds=limit)
+        judge.look(judge.best, iteration, seconds, state.passes, deep=True, max_seconds=limit)
     if judge.relative_gap <= tol and status not in ("interrupted", "stopped"):
         status = "converged"
     if verbose:
-        print(f"[{verbose}] {status} after {iteration} steps: {judge.certificate()}", flush=True)
+        print(f"[{verbose}] {status} after {iteration} steps: {judge.certificate(solver.name)}", flush=True)
     f, b, _ = judge.best
-    return Result(f, b, judge.alpha, judge.certificate(), status, iteration, seconds, tuple(judge.history))
+    return Result(f, b, judge.alpha, judge.certificate(solver.name), status, iteration, seconds, tuple(judge.history))

@@ -1,5 +1,6 @@
 """One algorithm per file. A solver is given by name or as an object: make_solver("pegasos"), Pegasos(batch=100)."""
 
+from ..newton_path import EXPLICIT
 from ..problem import Problem
 from ..solve import Solver
 from .dual_coordinate_ascent import DualCoordinateAscent
@@ -9,7 +10,7 @@ from .pegasos import Pegasos
 from .projected_gradient import ProjectedGradient
 from .subgradient import Subgradient
 
-FEW_FEATURES = 500
+MANY_SAMPLES = 3  # for each feature, from which second order wins although the features are many
 
 __all__ = [
     "DualCoordinateAscent",
@@ -18,6 +19,8 @@ __all__ = [
     "Pegasos",
     "ProjectedGradient",
     "Subgradient",
+    "choose_solver",
+    "explain_choice",
     "make_solver",
 ]
 
@@ -34,6 +37,19 @@ def make_solver(solver: str | Solver, problem: Problem | None = None) -> Solver:
 
 
 def choose_solver(problem: Problem) -> Solver:
-    """Second order where a Hessian of the features is cheap, whatever their scales and C; else a pass at a time."""
-    few = problem.kind == "linear" and problem.size <= FEW_FEATURES
-    return Newton() if few else DualCoordinateAscent()
+    """Second order where a Hessian of the features is cheap or well determined; else a pass at a time."""
+    if problem.kind == "linear" and (problem.size <= EXPLICIT or problem.n >= MANY_SAMPLES * problem.size):
+        return Newton()
+    return DualCoordinateAscent()
+
+
+def explain_choice(problem: Problem) -> str:
+    """What choose_solver takes and why, in one line."""
+    name, n, d = choose_solver(problem).name, problem.n, problem.size
+    if problem.kind != "linear":
+        return f"{name}, for a kernel problem"
+    if d <= EXPLICIT:
+        return f"{name}, with a matrix of the {d} features"
+    if n >= MANY_SAMPLES * d:
+        return f"{name}, by conjugate gradients: {n} samples for {d} features"
+    return f"{name}: {d} features are many for {n} samples"

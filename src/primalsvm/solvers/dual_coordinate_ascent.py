@@ -1,4 +1,4 @@
-r"""Dual coordinate ascent.
+r"""Dual coordinate ascent, with a second-order finish.
 
 Maximise D over one alpha_i at a time, exactly:
 
@@ -16,6 +16,13 @@ It is reached by the proximal point method in b: a pass works on
 and the centre then moves to b. The added term vanishes as b settles, whatever `reach` is: the limit is the free
 intercept's own optimum, not a penalised one.
 
+Threads work on parts of the active samples, each with its own copy of f, and meet several times a pass. What they did
+is put together with the step that maximises D along the sum of their changes: never worse than before, and the same
+for the same number of threads.
+
+At large C the last f jitters about the optimum: P is judged at the average of recent ones, times the best factor. Where
+many passes have not been enough, the rest is left to Newton's method (`newton_path`), which starts from this alpha.
+
 Hsieh, Chang, Lin, Keerthi, Sundararajan (2008), Algorithms 1 and 3; seed 004's Algorithm 3; for the intercept
 Rockafellar (1976), the method of multipliers on the dual.
 """
@@ -26,29 +33,47 @@ from typing import ClassVar
 import numpy as np
 
 from ..losses import Array
+from ..matrix import in_parts
+from ..newton_path import NewtonPath, advance, begin_path
+from ..piecewise import minimize_along
 from ..problem import Problem
 from ..solve import Solver, Start
 
 SETTLED = 0.1  # of the violation in the last full pass: then those put aside are looked at again
 ROUNDS = 10  # passes over the active samples in one step, at most: a call has its price too
 REFRESH = 100  # passes after which f is summed up again from alpha, against the drift of rounding
+MEETINGS = 8  # of the threads in a pass
+PART_ENTRIES = 50_000  # of X, which a thread should have to itself between two meetings
+AVERAGE = 16  # passes before averages are taken, and then in windows of a third of all passes
+FIRST_CHECK = 25  # passes after which, and after each doubling, what is left is guessed from the rate so far
+TOO_LONG = {True: 250, False: 600}  # passes, for a smooth loss and the hinge: then Newton takes over
 
 
 @dataclass
 class State:
-    f: Array  # always f_alpha
+    f: Array  # what is judged: work, or an average of it
     b: float
     alpha: Array  # (n,)
-    work: Array  # what the pass updates: f itself, or the scores of f for a stored kernel matrix
+    work: Array  # what the pass updates: f_alpha, or the scores of f_alpha for a stored kernel matrix
     balance: Array  # (1,) sum of alpha_i y_i
     centre: float
     reach: float
     order: np.ndarray  # the samples that count; the first `active` ones are not put aside
     active: int
-    limits: Array  # (4,) largest and least projected gradient, of this pass and of the last
+    limits: Array  # (5,) see cpu_kernels.dual_coordinate_pass
     settled: float  # spread of the projected gradients at which those put aside are called back
     seed: np.ndarray  # (1,) state of the random numbers
+    total: Array  # sum of f over the window, for the average
+    window: int = 0  # how many
+    window_end: float = AVERAGE
     passes: float = 0.0
+    belief: float = np.inf
+    tol: float = 0.0
+    least: float = np.inf  # the smallest belief so far ...
+    checked: float = np.inf  # ... and when it was last asked how fast that falls
+    check: float = FIRST_CHECK
+    path: NewtonPath | None = None  # Newton's, once it has taken over
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +82,7 @@ class DualCoordinateAscent(Solver):
 
     name: ClassVar[str] = "dual_coordinate_ascent"
     shrink: bool = True
+    finish: bool = True
     seed: int = 0
 
     def init(self, problem: Problem, start: Start | None = None) -> State:
@@ -79,15 +105,19 @@ class DualCoordinateAscent(Solver):
             reach=reach,
             order=order,
             active=len(order),
-            limits=np.array([0.0, 0.0, np.inf, -np.inf]),
+            limits=np.array([0.0, 0.0, np.inf, -np.inf, 0.0]),
             settled=0.0,
             seed=np.array([self.seed * 2 + 88172645463325253], dtype=np.uint64),
+            total=np.zeros(problem.size),
         )
         self._refresh(problem, state)
         state.b = state.centre + state.reach * state.balance[0]
         return state
 
     def step(self, problem: Problem, state: State) -> None:
+        if state.path is not None:
+            self._newton(problem, state)
+            return
         visits, before = 0, state.passes
         for _ in range(ROUNDS):
             visits += self._pass(problem, state)
@@ -96,54 +126,159 @@ class DualCoordinateAscent(Solver):
         state.passes += visits / max(len(state.order), 1)
         if state.passes // REFRESH > before // REFRESH:
             self._refresh(problem, state)
-        elif problem.kind == "kernel":
+        if problem.kind == "kernel":
             state.f = state.alpha * problem.y
+            return
+        state.f = state.work
+        self._average(problem, state)
+        state.least = min(state.least, state.belief)
+        if self.finish and state.passes >= state.check and self._is_slow(problem, state):
+            state.path = begin_path(problem, state.f, state.b, state.alpha)
+            state.path.passes += state.passes
+
+    def _is_slow(self, problem: Problem, state: State) -> bool:
+        """Will it take too long? The hinge is given its time: it ends all at once, when the right alpha_i are free."""
+        last, state.checked, state.check = state.checked, state.least, 2.0 * state.passes
+        if not problem.loss.smooth:
+            return state.passes >= TOO_LONG[False]
+        rate = np.log(last / state.least) / (0.5 * state.passes) if np.isfinite(last) else np.inf
+        return np.log(state.least / max(state.tol, 1e-12)) > TOO_LONG[True] * rate
+
+    def _newton(self, problem: Problem, state: State) -> None:
+        path = state.path
+        assert path is not None
+        path.tol = state.tol
+        advance(problem, path)
+        state.f, state.b, state.alpha = path.f, path.b, path.alpha
+        state.belief, state.passes, state.ended = path.belief, path.passes, path.ended
 
     def _pass(self, problem: Problem, state: State) -> int:
         """One pass over the active samples; how many there were."""
-        from ..cpu_kernels import dual_coordinate_pass
-
-        loss = problem.loss
         visited = state.active
-        state.active = dual_coordinate_pass(
-            problem.rows,
-            problem.kind == "kernel",
-            problem.y,
-            problem.cost,
-            problem.squared_norms,
-            loss.tilt,
-            loss.bend,
-            loss.bound,
-            state.centre,
-            state.reach,
-            state.alpha,
-            state.work,
-            state.balance,
-            state.order,
-            state.active,
-            state.limits,
-            state.seed,
-        )
+        parts = 1
+        if problem.kind == "linear":
+            chunk = problem.entries / problem.n * visited / MEETINGS
+            parts = max(1, min(problem.X.threads, int(chunk / PART_ENTRIES)))  # type: ignore[attr-defined]
+        if parts > 1:
+            self._together(problem, state, parts)
+        else:
+            state.active = _compiled(problem, state, state.order, state.active, state.work, state.balance, state.limits)
         state.b = state.centre + state.reach * state.balance[0]
         if problem.intercept == "free":
             state.centre = state.b
-        self._call_back(state, visited)
+        state.belief = np.inf
+        if visited == len(state.order) and problem.kind == "linear":
+            dual = problem.dual(state.alpha, state.work)
+            primal = dual + state.limits[4]
+            state.belief = state.limits[4] / primal if primal > 0 else np.inf
+        self._call_back(problem, state, visited)
         return visited
 
-    def _call_back(self, state: State, visited: int) -> None:
+    def _together(self, problem: Problem, state: State, parts: int) -> None:
+        """One pass over the active samples by several threads."""
+        from ..cpu_kernels import shuffle
+
+        shuffle(state.order, state.active, state.seed)
+        kept, aside = [], [state.order[state.active :]]
+        sums = np.array([-np.inf, np.inf, 0.0])  # what the parts say in limits[0], [1] and [4]
+        for chunk in np.array_split(state.order[: state.active], MEETINGS):
+            cuts = [len(chunk) * k // parts for k in range(parts + 1)]
+            members = chunk.copy()  # the threads change the order within their parts
+            old, seeds = state.alpha[members], state.seed + np.arange(1, parts + 1, dtype=np.uint64)
+
+            def work(begin, end, chunk=chunk, cuts=cuts, seeds=seeds):
+                f, balance, limits = state.work.copy(), state.balance.copy(), state.limits.copy()
+                mine, seed = chunk[begin:end], seeds[cuts.index(begin)][None]
+                stay = _compiled(problem, state, mine, end - begin, f, balance, limits, seed)
+                f -= state.work
+                return f, balance[0] - state.balance[0], limits, mine[:stay], mine[stay:]
+
+            done = in_parts(cuts, work)
+            change = np.sum([part[0] for part in done], axis=0)
+            turn = float(np.sum([part[1] for part in done]))
+            scale = self._best_step(problem, state, members, old, change, turn)
+            if scale < 1.0:
+                state.alpha[members] = old + scale * (state.alpha[members] - old)
+            state.work += scale * change
+            state.balance += scale * turn
+            for _, _, limits, stay, leave in done:
+                sums = np.array([max(sums[0], limits[0]), min(sums[1], limits[1]), sums[2] + limits[4]])
+                kept.append(stay)
+                (aside if scale >= 1.0 else kept).append(leave)
+        state.active = sum(len(part) for part in kept)
+        state.order = np.concatenate(kept + aside)
+        state.limits[[0, 1, 4]] = sums
+
+    @staticmethod
+    def _best_step(problem, state, members, old, change, turn) -> float:
+        """argmax over 0 <= t <= 1 of D along what the threads did."""
+        loss, move = problem.loss, state.alpha[members] - old
+        stiffness = loss.bend / problem.cost[members]
+        gain = loss.tilt * float(np.sum(move)) - float(np.sum(stiffness * old * move)) - float(state.work @ change)
+        gain -= (state.centre + state.reach * state.balance[0]) * turn
+        curve = float(change @ change) + float(np.sum(stiffness * move * move)) + state.reach * turn * turn
+        return min(max(gain / curve, 0.0), 1.0) if curve > 0.0 else 1.0
+
+    def _call_back(self, problem: Problem, state: State, visited: int) -> None:
         """Set the limits for the next pass; once the active ones have settled, take back those put aside."""
         high, low = state.limits[0], state.limits[1]
         if visited == len(state.order):
             state.settled = SETTLED * (high - low)
         if not self.shrink or high - low <= state.settled:
             state.active = len(state.order)
-            state.limits[2:] = np.inf, -np.inf
+            state.limits[2:4] = np.inf, -np.inf
         else:
             state.limits[2] = high if high > 0 else np.inf
             state.limits[3] = low if low < 0 else -np.inf
 
+    def _average(self, problem: Problem, state: State) -> None:
+        """At the end of a window, offer the average of its f where that has the smaller gap."""
+        if state.passes < AVERAGE / 2:
+            return
+        state.total += state.work
+        state.window += 1
+        if state.passes < state.window_end:
+            return
+        f = state.total / state.window
+        state.total[:], state.window, state.window_end = 0.0, 0, max(state.window_end + 1, 4 / 3 * state.passes)
+        margins = problem.margins(problem.scores(f), state.b)
+        factor = 1.0
+        if problem.intercept == "none":
+            square = float(f @ f)
+            factor = minimize_along(problem.loss, problem.cost, 0.0 * margins, margins, quadratic=square)
+        primal = problem.primal(factor * f, state.b, factor * (problem.y * margins - state.b))
+        gap = primal - problem.dual(state.alpha, state.work)
+        if primal > 0 and gap / primal < state.belief:
+            state.f, state.belief = factor * f, gap / primal
+
     @staticmethod
     def _refresh(problem: Problem, state: State) -> None:
-        state.f = problem.function(state.alpha)
-        state.work = problem.scores(state.f) if problem.kind == "kernel" else state.f
+        f = problem.function(state.alpha) if state.alpha.any() else np.zeros(problem.size)
+        state.f = f
+        state.work = problem.scores(f) if problem.kind == "kernel" else f
         state.balance[0] = np.sum(state.alpha * problem.y)
+
+
+def _compiled(problem, state, order, active, work, balance, limits, seed=None) -> int:
+    from ..cpu_kernels import dual_coordinate_pass
+
+    loss = problem.loss
+    return dual_coordinate_pass(
+        problem.rows,
+        problem.kind == "kernel",
+        problem.y,
+        problem.cost,
+        problem.squared_norms,
+        loss.tilt,
+        loss.bend,
+        loss.bound,
+        state.centre,
+        state.reach,
+        state.alpha,
+        work,
+        balance,
+        order,
+        active,
+        limits,
+        state.seed if seed is None else seed,
+    )

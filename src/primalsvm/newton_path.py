@@ -1,0 +1,461 @@
+r"""Newton's method in the primal, the proximal point method in the dual: a bound as good as the model, for any loss.
+
+The dual sees a loss as r(a) = tilt a - bend / 2 a^2 on 0 <= a <= u, a = alpha / c. Where r is curved (bend > 0) the
+loss is smooth and Newton's method applies. The hinge's is not. Take a little curvature off the dual around a centre,
+
+    D_h(alpha) = D(alpha) - h sum_i c_i (a_i - centre_i)^2
+    a_i = clip((tilt + 2 h centre_i - m_i) / (bend + 2 h), 0, u)
+
+and its primal is smooth: with centre_i = 1/2 the loss is Huber's. When Newton has solved it, its a becomes the next
+centre and h shrinks. That is the proximal point method on the dual, the method of multipliers on the primal: it
+converges for any h, so h stays far larger, and the Newton equation better conditioned, than on Huber's path h -> 0
+alone; and points on the margin may be more than there are dimensions. alpha is feasible for the problem itself, so
+that a lower bound comes with every step, and
+
+    P(f, b) - D(alpha) = 1/2 |f - f_alpha|^2 + sum_i c_i (l(m_i) + a_i m_i - r(a_i))
+
+says how good it is: the first term is what Newton has still to do in this stage, the second what the stages have to.
+
+A step solves the Newton equation, the intercept eliminated,
+
+    (I + X' W X - v v' / s) p = -g + v g_b / s,        v = X' W 1,   s = 1' W 1 (+ 1 / scaling^2 if penalised)
+    W = diag(c_i / (bend + 2 h)) over the curved samples, 0 < a_i < u
+
+with an explicit matrix where there are few features, else by conjugate gradients, or, where those give up, through the
+kernel matrix of the curved samples (in a reproducing kernel space the same equation in the space's own inner product),
+and goes to the minimum along p.
+
+Costs: a sample whose margin is far from its kinks does not change its a_i, and is left out of play until the rest has
+settled: a step takes one pass over those in play, and one over those whose a_i changed. The matrix is kept, and changed
+by the samples that enter or leave the curved part of their loss: few, once the path is under way. And a large problem
+starts from the solution of a sample of it, as in Chapelle's Algorithm 1.
+
+Chapelle (2007), sections 4.2 and 5; Rockafellar (1976); leaving out is Do & Artieres (2008), section 4.4, with
+movements of margins in place of balls.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from .losses import Array
+from .problem import LinearProblem, Problem
+
+DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
+EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients
+STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
+SETTLED = 0.3  # of the stages' part of the gap may be left to Newton when a stage ends
+SHRINK = {True: 0.5, False: 0.7}  # h of the next stage over h of this one: a small h is hard on conjugate gradients
+FIRST_H, LAST_H = 2.0, 1e-6
+SAMPLE, SAMPLE_ROWS = 16, 100  # a large problem starts from one in so many samples, and so many for each feature
+SAMPLE_GAP = 0.02  # ... solved to this relative gap
+CG_STEPS = 250
+LIMIT = 1e-15  # of P: a gap that is rounding
+
+
+@dataclass
+class Play:
+    """The samples in play: `picked` of all, None for every one."""
+
+    picked: np.ndarray | None
+    y: Array
+    cost: Array
+    centre: Array
+    margins: Array
+    share: Array  # a_i
+
+    def put_back(self, share: Array) -> None:
+        """Write the a_i into those of all samples."""
+        share[slice(None) if self.picked is None else self.picked] = self.share
+
+
+@dataclass
+class Curved:
+    """The samples with 0 < a_i < u, and their sums  X' C X  (few features only),  X' C 1  and  1' C 1.
+
+    The Newton equation has W = C / (bend + 2 h): h may change and the sums stay.
+    """
+
+    mask: np.ndarray  # (n,)
+    gram: Array | None
+    pull: Array
+    total: float = 0.0
+    hard: bool = False  # too hard for conjugate gradients, it has turned out
+
+    def update(self, problem: Problem, play: Play) -> float:
+        """Take in what has changed among those in play; passes that took."""
+        inside = (play.share > 0.0) & (play.share < problem.loss.bound)
+        before = self.mask if play.picked is None else self.mask[play.picked]
+        come, gone = np.flatnonzero(inside & ~before), np.flatnonzero(before & ~inside)
+        self.mask[slice(None) if play.picked is None else play.picked] = inside
+        self.total = float(np.sum(play.cost[inside]))
+        if len(come) + len(gone) > 0.7 * np.count_nonzero(inside):  # then it is cheaper to begin anew
+            come, gone = np.flatnonzero(inside), gone[:0]
+            self.gram = None if self.gram is None else np.zeros_like(self.gram)
+            self.pull = np.zeros_like(self.pull)
+        for places, sign in ((come, 1.0), (gone, -1.0)):
+            if len(places):
+                picked, cost = places if play.picked is None else play.picked[places], play.cost[places]
+                if self.gram is not None:
+                    self.gram += sign * problem.X.gram(cost, picked)  # type: ignore[attr-defined]
+                if problem.intercept != "none":
+                    self.pull += problem.adjoint(sign * cost, picked)
+        return (len(come) + len(gone)) / problem.n
+
+
+@dataclass
+class NewtonPath:
+    """Where the method stands."""
+
+    f: Array
+    b: float
+    h: float
+    play: Play
+    share: Array  # (n,) a_i of all; those in play are written back when needed
+    f_alpha: Array
+    balance: float  # sum alpha_i y_i
+    rest: tuple[Array, float, float]  # of those out of play: their part of f_alpha, of balance, and sum c_i r(a_i)
+    cost: Array  # (n,)
+    curved: Curved
+    value: float = np.inf  # of the smoothed primal at (f, b)
+    primal: float = np.inf
+    newton: float = np.inf  # Newton's part of the gap ...
+    lack: float = np.inf  # ... and the stages'
+    steps: int = 0  # in this stage
+    moved: float = np.inf  # how far a margin has moved in this stage, at most
+    best: float = np.inf  # the least gap so far
+    idle: int = 0  # stages since it was
+    seen: float = np.inf  # the gap when all samples were in play the last time
+    stage_done: bool = False
+    ended: bool = False  # nothing left to gain
+    passes: float = 0.0
+    tol: float = 0.0  # the relative gap that is wanted: worth bringing all samples back
+
+    @property
+    def alpha(self) -> Array:
+        self.play.put_back(self.share)
+        return self.cost * self.share
+
+    @property
+    def gap(self) -> float:
+        return self.newton + self.lack
+
+    @property
+    def belief(self) -> float:
+        """The relative gap; none while some samples are out of play."""
+        if self.play.picked is not None:
+            return np.inf
+        return self.gap / self.primal if self.primal > 0 else 0.0
+
+
+def begin_path(problem: Problem, f: Array | None = None, b: float = 0.0, alpha: Array | None = None) -> NewtonPath:
+    """At a given point, and around a given alpha; or at the solution of a sample of the problem."""
+    h = 0.0 if problem.loss.smooth else FIRST_H
+    passes = 0.0
+    if f is None:
+        f, b, h, passes = _from_sample(problem, h)
+    f = np.array(f, dtype=np.float64)
+    margins = problem.margins(problem.scores(f), b)
+    centre = np.full(problem.n, 0.5) if alpha is None else problem.share(np.minimum(alpha, problem.upper))
+    if alpha is not None and h:  # a good alpha needs little smoothing
+        primal = problem.primal(f, b, problem.y * margins - b)
+        h = (
+            float(np.clip((primal - problem.dual(problem.repair(alpha))) / primal, 100 * LAST_H, h))
+            if primal > 0
+            else h
+        )
+    play = Play(None, problem.y, problem.cost, centre, margins, np.zeros(problem.n))
+    nothing = np.zeros(problem.size)
+    explicit = isinstance(problem, LinearProblem) and problem.size <= EXPLICIT
+    gram = np.zeros((problem.size, problem.size)) if explicit else None
+    curved = Curved(np.zeros(problem.n, dtype=bool), gram, np.zeros(problem.size))
+    path = NewtonPath(f, b, h, play, np.zeros(problem.n), nothing, 0.0, (nothing, 0.0, 0.0), problem.cost, curved)
+    path.passes = passes + 1.0
+    _look(problem, path)
+    return path
+
+
+def _from_sample(problem: Problem, h: float) -> tuple[Array, float, float, float]:
+    """(f, b, h, passes) where the path on a sample has come near the sample's own optimum."""
+    size = max(problem.n // SAMPLE, SAMPLE_ROWS * problem.size)
+    if not isinstance(problem, LinearProblem) or problem.size > EXPLICIT or 8 * size > problem.n:
+        return np.zeros(problem.size), 0.0, h, 0.0
+    picked = np.sort(np.random.default_rng(0).choice(problem.n, size, replace=False))
+    share = size / problem.n
+    part = replace(problem, y=problem.y[picked], cost=problem.cost[picked] / share, X=problem.X.take(picked))
+    path = begin_path(part)
+    while not path.ended and path.gap > SAMPLE_GAP * path.primal:
+        advance(part, path)
+    # what the sample has learned of itself only is far from the optimum, and so are its margins
+    misled = problem.primal(path.f, path.b) / path.primal - 1.0 if path.primal > 0 else 1.0
+    return path.f, path.b, min(max(path.h, misled), h), path.passes * share + 1.0
+
+
+def advance(problem: Problem, path: NewtonPath) -> None:
+    """One Newton step with line search, after moving the centre where the last step finished a stage."""
+    if path.ended:
+        return
+    if path.stage_done:
+        _next_stage(problem, path)
+    _newton_step(problem, path)
+    if path.gap <= max(0.5 * path.tol * path.primal, 1e-4 * path.seen, LIMIT * path.primal):
+        _bring_back(problem, path)
+    if path.stage_done:
+        path.idle = 0 if path.gap < 0.9 * path.best else path.idle + 1
+        path.best = min(path.best, path.gap)
+        over = path.idle >= 5 or path.gap <= LIMIT * path.primal
+        if (over or not path.h) and path.play.picked is not None:
+            _bring_back(problem, path)
+        else:
+            path.ended = over or not path.h
+
+
+def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:
+    """The path after each stage, with better and better lower bounds: one object, changed in place.
+
+    The caller judges it and stops.
+    """
+    path = begin_path(problem, f)
+    while not path.ended:
+        advance(problem, path)
+        if path.stage_done or path.ended:
+            yield path
+
+
+# stages and who is in play --------------------------------------------------------------------------------------------
+def _next_stage(problem: Problem, path: NewtonPath) -> None:
+    """Move the centre to where alpha is, narrow h, and leave out those that will not notice."""
+    wanted = 0.5 * path.tol * path.primal / path.lack if path.lack > 0 else 1.0  # the stages' part falls about as h^2
+    path.h = path.h and max(path.h * min(max(SHRINK[path.curved.gram is not None], np.sqrt(wanted)), 0.9), LAST_H)
+    path.play.centre = path.play.share.copy()
+    _leave_out(problem, path)
+    path.steps, path.moved = 0, 0.0
+    _look(problem, path)
+    path.stage_done = False  # a stage is one step at least: the centre moves on what a step has done
+
+
+def _leave_out(problem: Problem, path: NewtonPath) -> None:
+    """Take those out of play that are further from their kinks than any margin moved in the last stage."""
+    loss, play = problem.loss, path.play
+    at_top = (play.share >= loss.bound) & (play.margins < loss.tilt - loss.bend * min(loss.bound, 1.0) - path.moved)
+    out = at_top | ((play.share <= 0.0) & (play.margins > loss.tilt + path.moved))
+    if 2 * np.count_nonzero(out) < len(out):
+        return
+    play.put_back(path.share)
+    path.passes += path.curved.update(problem, play)  # those that leave must not stay in its sums
+    everyone = np.arange(problem.n) if play.picked is None else play.picked
+    top = np.flatnonzero(at_top)
+    pull = play.cost[top] * loss.bound * play.y[top]
+    gain = float(np.sum(play.cost[top])) * (loss.tilt - 0.5 * loss.bend * loss.bound) * loss.bound if len(top) else 0.0
+    f, balance, gained = path.rest
+    path.rest = (f + problem.adjoint(pull, everyone[top]), balance + float(np.sum(pull)), gained + gain)
+    path.passes += len(top) / problem.n
+    keep = np.flatnonzero(~out)
+    parts = (play.y, play.cost, play.centre, play.margins, play.share)
+    path.play = Play(everyone[keep], *(part[keep] for part in parts))
+
+
+def _bring_back(problem: Problem, path: NewtonPath) -> None:
+    """All samples in play again, with margins computed afresh."""
+    if path.play.picked is None:
+        path.seen = path.gap
+        return
+    play = path.play
+    play.put_back(path.share)
+    centre = path.share.copy()
+    centre[play.picked] = play.centre
+    margins = problem.margins(problem.scores(path.f), path.b)
+    path.play = Play(None, problem.y, problem.cost, centre, margins, path.share.copy())
+    path.rest = (np.zeros(problem.size), 0.0, 0.0)
+    path.passes += 1.0
+    path.moved = np.inf
+    _look(problem, path)
+    path.seen = path.gap
+
+
+def _look(problem: Problem, path: NewtonPath) -> None:
+    """Set everything that follows from f, b, the margins and the centre."""
+    from .cpu_kernels import proximal_shares
+
+    loss, play = problem.loss, path.play
+    before = play.share
+    play.share = np.empty_like(before)
+    value, losses, lack, _ = proximal_shares(
+        play.margins, play.cost, play.centre, path.h, loss.tilt, loss.bend, loss.bound, play.share
+    )
+    change = (play.share - before) * play.cost * play.y
+    path.f_alpha = path.f_alpha + problem.adjoint(change, play.picked)
+    path.balance += float(np.sum(change))
+    path.passes += np.count_nonzero(change) / problem.n
+    rest, rest_balance, rest_gain = path.rest
+    outside = rest_gain - problem.inner(rest, path.f) - rest_balance * path.b if rest.any() else rest_gain
+    norm = 0.5 * problem.inner(path.f, path.f) + problem.penalty(path.b)
+    path.value, path.primal, path.lack = norm + outside + value, norm + outside + losses, max(lack, 0.0)
+    off = path.f - path.f_alpha
+    path.newton = 0.5 * problem.inner(off, off)
+    if problem.intercept == "penalized":
+        path.newton += problem.penalty(path.b - problem.intercept_scaling**2 * path.balance)
+    path.stage_done = path.newton <= max(SETTLED * path.lack, (SETTLED * path.tol + LIMIT) * path.primal)
+
+
+# the Newton equation --------------------------------------------------------------------------------------------------
+def _newton_step(problem: Problem, path: NewtonPath) -> None:
+    loss, play = problem.loss, path.play
+    weight = _intercept_weight(problem)
+    path.passes += path.curved.update(problem, play)
+    slope_b = weight * path.b - path.balance if problem.intercept != "none" else 0.0
+    p, p_b, cost = newton_direction(problem, path.f - path.f_alpha, slope_b, path.curved, loss.bend + 2 * path.h)
+    p_scores = problem.scores(p, play.picked)
+    change = play.y * (p_scores + p_b)
+    rest, rest_balance, _ = path.rest
+    linear = problem.inner(path.f - rest, p) + (weight * path.b - rest_balance) * p_b
+    quadratic = problem.inner(p, p) + weight * p_b * p_b
+    t = _search(problem, path, change, linear, quadratic) if quadratic > 0 or p_b else 0.0
+    before = (path.f, path.b, play.margins, path.value, path.f_alpha, path.balance, play.share)
+    path.f, path.b, play.margins = path.f + t * p, path.b + t * p_b, play.margins + t * change
+    path.steps += 1
+    path.moved += abs(t) * float(np.max(np.abs(change), initial=0.0))
+    path.passes += cost + len(play.margins) / problem.n
+    newton = path.newton
+    _look(problem, path)
+    level = path.value - 1e-12 * abs(path.value)
+    if not (path.value < before[3] or (level < before[3] and path.newton < 0.9 * newton)):  # the step was noise
+        path.f, path.b, play.margins, path.value, path.f_alpha, path.balance, play.share = before
+        path.stage_done, path.newton = True, newton
+        path.idle += 1
+    path.stage_done |= path.steps >= STAGE_STEPS and path.h > 0
+
+
+def _search(problem: Problem, path: NewtonPath, change: Array, linear: float, quadratic: float) -> float:
+    """The minimum along a direction: Newton's method on the derivative, kept inside a bracket."""
+    from .cpu_kernels import proximal_slope
+
+    loss, play = problem.loss, path.play
+
+    def slope(t: float) -> tuple[float, float]:
+        first, second = proximal_slope(
+            play.margins, change, t, play.cost, play.centre, path.h, loss.tilt, loss.bend, loss.bound
+        )
+        return linear + quadratic * t + first, quadratic + second
+
+    begin, _ = slope(0.0)
+    if not begin < 0.0:
+        return 0.0
+    low, high, t = 0.0, np.inf, 1.0
+    for _ in range(60):
+        first, second = slope(t)
+        if abs(first) <= 1e-4 * abs(begin):
+            break
+        low, high = (t, high) if first < 0.0 else (low, t)
+        t = t - first / second if second > 0.0 else np.inf
+        if not low < t < high:
+            t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low
+    return t
+
+
+def newton_direction(
+    problem: Problem, gradient: Array, slope_b: float, curved: Curved, width: float
+) -> tuple[Array, float, float]:
+    """(p, p_b, passes it took) solving the Newton equation with W = C / width over the curved samples."""
+    stiffness = _intercept_weight(problem) + curved.total / width
+    has_intercept = problem.intercept != "none" and stiffness > 0
+    rhs, v = -gradient, curved.pull / width
+    passes = 0.0
+    if has_intercept:
+        rhs = rhs + v * (slope_b / stiffness)
+    if curved.gram is not None:
+        hessian = curved.gram / width
+        hessian[np.diag_indices_from(hessian)] += 1.0
+        if has_intercept:
+            hessian -= np.outer(v, v / stiffness)
+        p = _solve_positive(hessian, rhs)
+    else:
+        p, passes = _by_samples(problem, rhs, curved, width, v, stiffness if has_intercept else 0.0)
+    if has_intercept:
+        p_b = -(slope_b + problem.inner(v, p)) / stiffness
+    else:  # without curvature in b, the line search alone says how far
+        p_b = -float(np.sign(slope_b)) if problem.intercept != "none" else 0.0
+    return p, p_b, passes
+
+
+def _by_samples(
+    problem: Problem, rhs: Array, curved: Curved, width: float, v: Array, stiffness: float
+) -> tuple[Array, float]:
+    """(p, passes it took): the Newton equation without a matrix of the features."""
+    picked = np.flatnonzero(curved.mask)
+    weights = problem.cost[picked] / width
+    few = len(picked) <= problem.size  # the matrix is the identity but for as many directions as there are samples
+    if curved.hard and 0 < len(picked) <= DIRECT and few and problem.kind == "linear":
+        return _by_woodbury(problem, rhs, picked, weights, v, stiffness), 3 * len(picked) / problem.n
+    products = 0
+
+    def apply(p):
+        nonlocal products
+        products += 1
+        image = p + problem.adjoint(weights * problem.scores(p, picked), picked)
+        return image - v * (problem.inner(v, p) / stiffness) if stiffness else image
+
+    # scaling the features helps where the samples determine them all, and spoils the few directions otherwise
+    diagonal = None if few or not isinstance(problem, LinearProblem) else 1.0 + problem.X.diagonal(weights, picked)
+    p = conjugate_gradient(apply, rhs, problem.inner, diagonal, tol=0.03 if few else 0.3, steps=CG_STEPS)
+    curved.hard |= products >= CG_STEPS
+    return p, products * 2 * len(picked) / problem.n
+
+
+def _by_woodbury(problem: Problem, rhs: Array, picked: np.ndarray, weights: Array, v: Array, stiffness: float) -> Array:
+    """The same through the kernel matrix K of the curved samples: (I + X' W X)^-1 = I - X' (K + W^-1)^-1 X."""
+    kernel = problem.gram(picked)
+    kernel[np.diag_indices_from(kernel)] += 1.0 / weights
+    sides = [rhs, v] if stiffness else [rhs]
+    scores = np.column_stack([problem.scores(side, picked) for side in sides])
+    inner = _solve_positive(kernel, scores)
+    solved = [side - problem.adjoint(np.ascontiguousarray(u), picked) for side, u in zip(sides, inner.T, strict=True)]
+    if stiffness:  # one rank more: - v v' / stiffness
+        p, q = solved
+        return p + q * (problem.inner(v, p) / (stiffness - problem.inner(v, q)))
+    return solved[0]
+
+
+def conjugate_gradient(
+    apply: Callable[[Array], Array],
+    rhs: Array,
+    inner: Callable[[Array, Array], float],
+    diagonal: Array | None = None,
+    *,
+    tol: float = 1e-3,
+    steps: int = 250,
+) -> Array:
+    """Solve apply(x) = rhs, where apply is symmetric and positive in `inner`, preconditioned by a diagonal."""
+    x = np.zeros_like(rhs)
+    residual = rhs.copy()
+    scaled = residual if diagonal is None else residual / diagonal
+    direction = scaled.copy()
+    size = start = inner(residual, scaled)
+    for _ in range(steps):
+        if size <= tol * tol * start:
+            break
+        image = apply(direction)
+        curve = inner(direction, image)
+        if not curve > 0.0:  # only a matrix that rounding has made singular or indefinite
+            break
+        step = size / curve
+        x += step * direction
+        residual -= step * image
+        scaled = residual if diagonal is None else residual / diagonal
+        size, before = inner(residual, scaled), size
+        direction = scaled + (size / before) * direction
+    return x
+
+
+def _solve_positive(matrix: Array, rhs: Array) -> Array:
+    """By Cholesky; where rounding has made the matrix indefinite, by least squares."""
+    try:
+        return cho_solve(cho_factor(matrix, check_finite=False), rhs, check_finite=False)
+    except LinAlgError:
+        return np.asarray(np.linalg.lstsq(matrix, rhs, rcond=None)[0], dtype=np.float64)
+
+
+def _intercept_weight(problem: Problem) -> float:
+    return problem.intercept_scaling**-2 if problem.intercept == "penalized" else 0.0
