@@ -9,7 +9,7 @@ import primalsvm
 
 LAYERS = (
     {"losses"},
-    {"matrix", "piecewise"},
+    {"matrix", "piecewise", "simplex_qp", "balls"},
     {"cpu_kernels", "problem"},
     {"kernels", "polish", "gaps"},
     {"certificate"},

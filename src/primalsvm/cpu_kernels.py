@@ -302,3 +302,36 @@ def pegasos_pass(
     scalars[4] = b
     scalars[5] = b_past
     scalars[6] = times
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def scores_of(rows, index, w, out):
+    """out_k = <x_i, w> for i = index_k."""
+    for k in range(index.size):
+        if k + AHEAD < index.size:
+            row_prefetch(rows, index[k + AHEAD])
+        out[k] = row_dot(rows, index[k], w)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def add_rows(rows, index, scale, w):
+    """w += sum_k scale_k x_i for i = index_k."""
+    for k in range(index.size):
+        if k + AHEAD < index.size:
+            row_prefetch(rows, index[k + AHEAD])
+        row_add(rows, index[k], scale[k], w)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def products_of(rows, index, row, out):
+    """out_kl = <x_i, x_j>, i = index_k and j = index_l, where it is nan; returns how many. `row` (d,) is all zeros."""
+    count = 0
+    for k in range(index.size):
+        row_add(rows, index[k], 1.0, row)
+        for m in range(k, index.size):
+            if np.isnan(out[k, m]):
+                out[k, m] = row_dot(rows, index[m], row)
+                out[m, k] = out[k, m]
+                count += 1
+        row_add(rows, index[k], -1.0, row)
+    return count

@@ -2,8 +2,10 @@
 
 from ..problem import Problem
 from ..solve import Solver
+from .cutting_plane import CuttingPlane
 from .dual_coordinate_ascent import DualCoordinateAscent
 from .gradient_descent import GradientDescent
+from .hyperpass import Hyperpass
 from .newton import Newton
 from .pegasos import Pegasos
 from .projected_gradient import ProjectedGradient
@@ -12,8 +14,10 @@ from .subgradient import Subgradient
 FEW_FEATURES = 500
 
 __all__ = [
+    "CuttingPlane",
     "DualCoordinateAscent",
     "GradientDescent",
+    "Hyperpass",
     "Newton",
     "Pegasos",
     "ProjectedGradient",
