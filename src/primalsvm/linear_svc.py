@@ -52,9 +52,9 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Weight of the losses against the norm of w.
     solver : str or Solver, default="auto"
-        "auto" takes "newton" for up to a few hundred features, else "dual_coordinate_ascent". Also
-        "projected_gradient", "gradient_descent" (smooth losses), "subgradient" and "pegasos" (Lipschitz losses), or an
-        object such as ``Pegasos(batch=100)``.
+        "auto" takes "newton" for up to a few hundred features, else "dual_coordinate_ascent". Also "cutting_plane",
+        "projected_gradient", "gradient_descent" (smooth losses), "subgradient" and "pegasos" (Lipschitz losses),
+        "hyperpass" (Lipschitz losses, no free intercept), or an object such as ``Pegasos(batch=100)``.
     tol : float, default=1e-3
         Relative duality gap to reach: the model is then proven to be within that fraction of its own objective.
     max_iter : int, default=1000

@@ -44,8 +44,8 @@ from .pegasos import Pegasos
 
 CENTRES = {"none": 0, "one": 1, "several": 16}
 TOUCHING = 1e-9  # a margin this close to its kink lies on it
-AHEAD = 4.0  # a sample is put aside when w has that many times as far to go to its hyperplane as it went lately
-WORTH = 0.25  # of the samples looked at must leave for a new centre, and as many as this part of those who come back
+AHEAD = 2.0  # a sample is put aside when w has that many times as far to go to its hyperplane as it went lately
+WORTH = 0.1  # of the samples looked at must leave for a new centre, and as many as this part of those who come back
 REST = 1e-15  # relative to |low|: less is no movement, and the next step would be the same
 POOL = 5  # times `near` samples have their products with one another remembered
 
@@ -230,7 +230,8 @@ class Hyperpass(Solver):
         if not problem.loss.smooth:
             rows = np.flatnonzero(state.first[index])
             distance = _distances(problem, state, index[rows])
-            count = max(min(self.near, problem.size), int(np.sum(distance <= 0.0)))
+            most = min(self.near, problem.size, int(np.sqrt(2 * problem.n)))
+            count = max(most, int(np.sum(distance <= 0.0)))
             if len(rows) > count:
                 rows = rows[np.argpartition(distance, count)[:count]]
             chosen = np.zeros(problem.n, dtype=bool)
