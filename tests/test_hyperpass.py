@@ -261,6 +261,8 @@ def test_more_near_samples_need_fewer_steps_and_equal_rows_count_as_one():
     tripled = replace(problem, X=as_matrix(X), y=np.tile(problem.y, 3), cost=np.tile(problem.cost / 3, 3))
     again = solve(tripled, Hyperpass(start_passes=0, near=8), tol=1e-4, max_iter=1000, certify_every=1)
     assert again.iterations <= 1.5 * steps[1]
+    for _, state in walk(tripled, Hyperpass(start_passes=0, near=8), 5):
+        assert len(state.near) >= 3 * 8  # all three of each
 
 
 def test_a_free_intercept_and_bad_parameters_are_refused_with_a_sentence():
