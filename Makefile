@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test lint bench fuzz clean
+.PHONY: demo test lint bench bench-hyperpass fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.passes $(ARGS)
+
+bench-hyperpass: $(READY)
+	$(BIN)/python -m benchmarks.hyperpass $(ARGS)
 
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)

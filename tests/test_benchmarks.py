@@ -26,8 +26,8 @@ FIELDS = {
 }
 
 
-def run(*arguments):
-    command = [sys.executable, "-m", "benchmarks.passes", *arguments]
+def run(*arguments, benchmark="passes"):
+    command = [sys.executable, "-m", f"benchmarks.{benchmark}", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -78,3 +78,15 @@ def test_without_data_it_says_what_to_do(tmp_path):
     done = run("--data-home", str(tmp_path / "nowhere"))
     assert done.returncode != 0
     assert "--data-home" in done.stderr and "--synthetic" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_hyperpass_prints_its_table_and_draws_the_figures(tmp_path):
+    records = tmp_path / "hyperpass.jsonl"
+    done = run("--toy", "--output", str(tmp_path), "--jsonl", str(records), benchmark="hyperpass")
+    assert done.returncode == 0, done.stderr
+    for method in ("hyperpass", "hyperpass from Pegasos", "hyperpass as published", "Pegasos", "cutting planes"):
+        assert done.stdout.count(f"\n{method} ") >= 2
+    for name in ("gap_iterations", "gap_products", "products_per_step", "start"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    for record in map(json.loads, records.read_text().splitlines()):
+        assert record["iteration"] >= 1 and record["passes"] > 0 and record["seconds"] > 0

@@ -10,7 +10,7 @@ import primalsvm
 LAYERS = (
     {"losses", "rows"},
     {"cpu_kernels"},
-    {"matrix", "piecewise"},
+    {"matrix", "piecewise", "simplex_qp", "balls"},
     {"problem"},
     {"kernels", "newton_path", "gaps"},
     {"certificate"},

@@ -12,8 +12,10 @@ from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.problem import LinearProblem
 from primalsvm.solve import Solver, Start, solve
 from primalsvm.solvers import (
+    CuttingPlane,
     DualCoordinateAscent,
     GradientDescent,
+    Hyperpass,
     Newton,
     Pegasos,
     ProjectedGradient,
@@ -26,6 +28,9 @@ SOLVERS = (
     (Newton(), 1e-8, 300),
     (DualCoordinateAscent(), 1e-6, 4000),
     (DualCoordinateAscent(shrink=False), 1e-6, 4000),
+    (CuttingPlane(), 1e-6, 200),
+    (Hyperpass(), 1e-6, 100),
+    (Hyperpass(start_passes=0, near=0, shrink="one"), 1e-4, 500),
     (ProjectedGradient(), 1e-3, 5000),
     (ProjectedGradient(step_rule="line_search"), 1e-3, 5000),
     (GradientDescent(), 1e-3, 5000),
@@ -67,9 +72,9 @@ def check(problem, result, tol):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("solver, tol, steps", SOLVERS, ids=[str(s[0]) for s in SOLVERS])
 def test_reaches_its_tolerance_on_every_problem(solver, tol, steps, intercept, loss):
-    if not accepted(solver, make("wide", loss)):
+    if not accepted(solver, make("wide", loss, intercept)):
         with pytest.raises(ValueError, match=r"Solvers that accept it: .*dual_coordinate_ascent"):
-            solve(make("wide", loss), solver)
+            solve(make("wide", loss, intercept), solver)
         return
     for name in EASY:
         problem = make(name, loss, intercept)
@@ -96,10 +101,11 @@ def test_the_exact_optimum_is_found(solver, name, intercept, loss):
 @pytest.mark.parametrize("solver, tol, steps", SOLVERS, ids=[str(s[0]) for s in SOLVERS])
 def test_storage_and_precision_do_not_change_the_answer(solver, tol, steps, dtype, storage):
     loss = Huber(0.3)
-    problem = make("weights", loss, "free", storage, dtype)
+    intercept = "free" if accepted(solver, make("weights", loss)) else "penalized"
+    problem = make("weights", loss, intercept, storage, dtype)
     result = solve(problem, solver, tol=tol, max_iter=steps)
     check(problem, result, tol)
-    plain = make("weights", loss, "free")
+    plain = make("weights", loss, intercept)
     reference = solve(replace(plain, X=type(plain.X)(dense(problem))), DualCoordinateAscent(), tol=1e-9, max_iter=5000)
     assert abs(result.certificate.primal - reference.certificate.primal) <= 2 * tol * reference.certificate.primal
 
@@ -180,6 +186,8 @@ def test_the_same_seed_gives_the_same_run(solver):
 @pytest.mark.parametrize("solver, tol, steps", SOLVERS, ids=[str(s[0]) for s in SOLVERS])
 def test_a_warm_start_at_the_optimum_stays_there(solver, tol, steps):
     problem = make("overlapping", Huber(0.3))
+    if not accepted(solver, problem):
+        problem = replace(problem, intercept="penalized")
     best = solve(problem, DualCoordinateAscent(), tol=1e-9, max_iter=5000)
     result = solve(problem, solver, tol=1e-8, max_iter=1, start=Start(best.f, best.b, best.alpha))
     assert result.certificate.primal <= best.certificate.primal * (1 + 1e-12)

@@ -405,3 +405,18 @@ def pegasos_pass(
     scalars[4] = b
     scalars[5] = b_past
     scalars[6] = times
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def products_of(rows, index, row, out):
+    """out_kl = <x_i, x_j>, i = index_k and j = index_l, where it is nan; returns how many. `row` (d,) is all zeros."""
+    count = 0
+    for k in range(index.size):
+        row_add(rows, index[k], 1.0, row)
+        for m in range(k, index.size):
+            if np.isnan(out[k, m]):
+                out[k, m] = row_dot(rows, index[m], row)
+                out[m, k] = out[k, m]
+                count += 1
+        row_add(rows, index[k], -1.0, row)
+    return count

@@ -63,9 +63,9 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         Weight of the losses against the norm of w.
     solver : str or Solver, default="auto"
         "auto" takes "newton" for up to a thousand features or many samples for each, else
-        "dual_coordinate_ascent"; ``verbose=1`` says which and why, ``solver_`` keeps it. Also "projected_gradient",
-        "gradient_descent" (smooth losses), "subgradient" and "pegasos" (Lipschitz losses), or an object such as
-        ``Pegasos(batch=100)``.
+        "dual_coordinate_ascent"; ``verbose=1`` says which and why, ``solver_`` keeps it. Also "cutting_plane",
+        "projected_gradient", "gradient_descent" (smooth losses), "subgradient" and "pegasos" (Lipschitz losses),
+        "hyperpass" (Lipschitz losses, no free intercept), or an object such as ``Pegasos(batch=100)``.
     tol : float, default=1e-3
         Relative duality gap to reach: the model is then proven to be within that fraction of its own objective.
     max_iter : int, default=1000

@@ -128,6 +128,7 @@ class Problem:
     def offers(self) -> frozenset[str]:
         """What a solver may need of a problem; checked by solve()."""
         traits = {"smooth": self.loss.smooth, "lipschitz": self.loss.lipschitz, self.kind: True}
+        traits["strongly_convex"] = self.intercept != "free"  # P is, in f and b together
         return frozenset(name for name, holds in traits.items() if holds)
 
     def margins(self, scores: Array, b: float) -> Array:

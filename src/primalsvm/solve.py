@@ -2,7 +2,7 @@
 
 A solver is a frozen dataclass of hyperparameters with
 
-    needs                     what the problem must offer: "smooth", "lipschitz", "linear", "kernel"
+    needs                     what the problem must offer: "smooth", "lipschitz", "linear", "kernel", "strongly_convex"
     init(problem, start)      a state: a dataclass with .f, .b, .alpha (None if it has none) and .passes
     step(problem, state)      one iteration, in place
 
@@ -93,6 +93,7 @@ WORDS = {
     "lipschitz": "a Lipschitz loss",
     "linear": "a linear problem",
     "kernel": "a kernel problem",
+    "strongly_convex": "a penalised intercept or none",
 }
 
 

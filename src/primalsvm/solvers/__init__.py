@@ -3,8 +3,10 @@
 from ..newton_path import EXPLICIT
 from ..problem import Problem
 from ..solve import Solver
+from .cutting_plane import CuttingPlane
 from .dual_coordinate_ascent import DualCoordinateAscent
 from .gradient_descent import GradientDescent
+from .hyperpass import Hyperpass
 from .newton import Newton
 from .pegasos import Pegasos
 from .projected_gradient import ProjectedGradient
@@ -13,8 +15,10 @@ from .subgradient import Subgradient
 MANY_SAMPLES = 3  # for each feature, from which second order wins although the features are many
 
 __all__ = [
+    "CuttingPlane",
     "DualCoordinateAscent",
     "GradientDescent",
+    "Hyperpass",
     "Newton",
     "Pegasos",
     "ProjectedGradient",
