@@ -1,0 +1,1 @@
+def report(options, environment): pass
