@@ -1,15 +1,23 @@
 # Each target builds its own environment in .venv when it needs one: python3 and make are enough.
+# The rivals of bench-linear live apart, in .venv-bench.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+BENCH := .venv-bench
 
-.PHONY: demo test lint bench fuzz clean
+.PHONY: demo test lint bench bench-linear fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+$(BENCH)/ready: pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --upgrade pip
+	$(BENCH)/bin/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
 demo: $(READY)
@@ -26,8 +34,11 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.passes $(ARGS)
 
+bench-linear: $(BENCH)/ready
+	$(BENCH)/bin/python -m benchmarks.linear $(ARGS)
+
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) output
+	rm -rf $(VENV) $(BENCH) output

@@ -30,7 +30,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from . import ROOT, commit, data_home, linear_extras, linear_report, sets
+from . import ROOT, commit, data_folder, linear_extras, linear_report, sets
 from .peers import OURS, PEERS, REFERENCE, SIDES, Side
 
 PINNED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -152,11 +152,11 @@ def cells_for(side: Side, name: str, options) -> list[tuple]:
 def available(name: str, options) -> bool:
     """The set is in the cache, put there by a process that then gives its memory back."""
     code = "import sys, pathlib; from benchmarks import sets; sets.load(sys.argv[1], *map(pathlib.Path, sys.argv[2:]))"
-    home = [] if name not in sets.REAL or (options.cache / f"{name}.y.npy").exists() else [data_home(options.data_home)]
-    command = [sys.executable, "-c", code, name, str(options.cache), str(home[0] if home else ".")]
+    command = [sys.executable, "-c", code, name, str(options.cache), str(data_folder(options.data_home))]
     done = subprocess.run(command, env=environment(options.threads), cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         print(f"left out: {name}, which does not load: {done.stderr.strip().splitlines()[-1]}")
+        print("  A folder with the public sets is named by --data-home or the variable PRIMALSVM_DATA.")
     return not done.returncode
 
 
@@ -194,7 +194,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=folder / "sets", help="folder for the loaded sets")
     parser.add_argument("--jsonl", type=Path, default=folder / "runs.jsonl", help="all runs, one line each")
     parser.add_argument("--figure", type=Path, default=folder / "linear.png")
-    parser.add_argument("--sets", type=words, default=list(sets.LOADERS))
+    parser.add_argument("--sets", type=words)
     parser.add_argument("--losses", type=words, default=["hinge", "squared_hinge"])
     parser.add_argument("--C", type=lambda text: [float(C) for C in words(text)], default=[0.01, 1.0, 100.0])
     parser.add_argument("--only", type=words, help="sides to measure, such as primalsvm, or peers for all of them")
@@ -209,8 +209,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     options.cache, options.jsonl, options.figure = (
         path.resolve() for path in (options.cache, options.jsonl, options.figure)
     )
-    if options.toy:
-        options.sets = list(sets.TOYS)
+    options.sets = options.sets or list(sets.TOYS if options.toy else sets.LOADERS)
     if unknown := set(options.sets) - set(sets.LOADERS) - set(sets.TOYS):
         raise SystemExit(f"There is no set {', '.join(sorted(unknown))}. Sets: {', '.join(sets.LOADERS)}.")
     if unknown := set(options.only or ()) - set(SIDES) - {"peers"}:
@@ -221,8 +220,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     if options.extras:
-        for name in options.sets:
-            available(name, options)
+        options.sets = [name for name in options.sets if available(name, options)]
         linear_extras.report(options, environment)
         return
     if not options.report:

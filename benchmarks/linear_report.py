@@ -128,12 +128,16 @@ def print_bars(table: list[Row]) -> None:
         print(f"\nAt {goal:g}:")
         print(f"  cells certified                             {certified} of {n} (bar: all)")
         print(f"  cells no peer reaches                       {sum(row.peer[goal] is None for row in table)} of {n}")
-        slower = [f"{' '.join(map(str, row.key))} ({1 / r:.1f} times)" for row in table if (r := row.ratio(goal) or 9) < 1]
+        slower = [
+            f"{' '.join(map(str, row.key))} ({1 / r:.1f} times)" for row in table if (r := row.ratio(goal) or 9) < 1
+        ]
         if goal == GOALS[0]:
             print(f"  cells slower than the fastest peer          {len(slower)} (bar: none){listed(slower)}")
         if len(ratios):
             mean = np.exp(np.log(ratios).mean())
-            print(f"  geometric mean of fastest peer / ours       {mean:.2f} over {len(ratios)} cells (bar: {BAR[goal]:g})")
+            print(
+                f"  geometric mean of fastest peer / ours       {mean:.2f} over {len(ratios)} cells (bar: {BAR[goal]:g})"
+            )
         if missed:
             print(f"  left out of that mean: {missed} cells a peer reaches and ours does not certify")
 
@@ -192,7 +196,9 @@ def report(lines: list[dict], options) -> None:
         print("Nothing is measured yet.")
         return
     print(f"\nThreads: {options.threads}. Seconds of fit, medians; ratio: fastest peer / ours.")
-    dates = {side: sorted({t.date for row in table for t in getattr(row, side).values() if t}) for side in ("ours", "peer")}
+    dates = {
+        side: sorted({t.date for row in table for t in getattr(row, side).values() if t}) for side in ("ours", "peer")
+    }
     if dates["ours"] != dates["peer"]:
         for side, name in (("ours", "ours"), ("peer", "peers")):
             print(f"{name} measured at {', '.join(dates[side]) or '-'}")

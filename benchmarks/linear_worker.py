@@ -21,7 +21,7 @@ from primalsvm.losses import make_loss
 from primalsvm.matrix import as_matrix
 
 from . import sets, timed
-from .peers import OURS, REFERENCE, SIDES, Side
+from .peers import OURS, REFERENCE, SIDES, Fit, Side
 
 CLOSE = 1e-6
 PATIENCE = 3  # rungs in a row without an improvement, after which a ladder leads nowhere
@@ -63,49 +63,64 @@ def warm_up(side: Side, X, y, threads: int) -> float:
     """Seconds of compiling, on a few rows of the same type."""
     rows = np.sort(np.r_[np.flatnonzero(y > 0)[:WARM_UP], np.flatnonzero(y < 0)[:WARM_UP]])
     small = side.prepare(X[rows], y[rows])
+    setting = {"tol": 0.1} if side is REFERENCE else with_limit(side.ladder[0], side.limits)
 
     def once():
         for loss in side.losses:
-            side.fit(small, loss, 1.0, side.ladder[0] | {"tol": 0.1} if side is REFERENCE else side.ladder[0], threads)
+            side.fit(small, loss, 1.0, setting, threads)
 
     return timed(once)[1]
 
 
+def with_limit(setting: dict, limits) -> dict:
+    return setting | {"max_iter": limits[0]} if limits else setting
+
+
+def run_rung(side: Side, setting: dict, data, judge: Judge, cell: Cell, options: dict, say) -> tuple[Fit, float, float]:
+    """(the fit, P, median seconds) of one setting; every repeat is said."""
+    say(event="rung", loss=cell.loss, C=cell.C, setting=setting)
+    walls: list[float] = []
+    for repeat in range(1 if side is REFERENCE else options["repeats"]):
+        fit, seconds, cpu = timed(lambda: side.fit(data, cell.loss, cell.C, setting, options["threads"]))
+        walls.append(seconds)
+        primal = judge.primal(fit.w, cell.loss, cell.C)
+        line: dict[str, Any] = {"loss": cell.loss, "C": cell.C, "setting": setting, "repeat": repeat}
+        line |= {"seconds": seconds, "cpu_seconds": cpu, "primal": primal, "exhausted": fit.exhausted}
+        line["suboptimality"] = None if cell.upper is None else (primal - cell.upper) / cell.upper
+        if repeat == 0 and "dual" not in fit.facts:
+            line["dual"] = judge.dual(fit.w, cell.loss, cell.C)
+        say(event="run", **line, **fit.facts)
+        if seconds > LONG:
+            break
+    return fit, primal, statistics.median(walls)
+
+
 def climb(side: Side, data, judge: Judge, cell: Cell, options: dict, say) -> None:
-    """From loose to tight until it is close, too long, or leads nowhere. Ours makes every rung."""
-    best, misses, spent, exhausted = np.inf, 0, 0.0, None
-    for setting in side.ladder:
-        if exhausted is not None and setting.get("max_iter") == exhausted:
-            continue
-        if side is REFERENCE:
-            setting = setting | {"max_seconds": options["reference_seconds"]}
-        say(event="rung", loss=cell.loss, C=cell.C, setting=setting)
-        walls: list[float] = []
-        for repeat in range(1 if side is REFERENCE else options["repeats"]):
-            fit, seconds, cpu = timed(lambda s=setting: side.fit(data, cell.loss, cell.C, s, options["threads"]))
-            walls.append(seconds)
-            primal = judge.primal(fit.w, cell.loss, cell.C)
-            line: dict[str, Any] = {"loss": cell.loss, "C": cell.C, "setting": setting, "repeat": repeat}
-            line |= {"seconds": seconds, "cpu_seconds": cpu, "primal": primal, "exhausted": fit.exhausted}
-            line["suboptimality"] = None if cell.upper is None else (primal - cell.upper) / cell.upper
-            if repeat == 0 and "dual" not in fit.facts:
-                line["dual"] = judge.dual(fit.w, cell.loss, cell.C)
-            say(event="run", **line, **fit.facts)
-            if seconds > LONG:
-                break
-        if side is OURS:
-            continue
-        if primal <= cell.target or fit.facts.get("relative_gap", 1.0) <= 0.01 * CLOSE:
-            return
-        spent += sum(walls)
+    """From loose to tight until it is close, too long, or leads nowhere. A rung that was cut short is made again."""
+    rungs, limits = list(side.ladder), list(side.limits)
+    best, misses, spent = np.inf, 0, 0.0
+    while rungs:
+        fit, primal, seconds = run_rung(side, with_limit(rungs[0], limits), data, judge, cell, options, say)
+        spent += seconds
         misses = 0 if primal < best * (1 - 0.1 * CLOSE) else misses + 1
         best = min(best, primal)
-        exhausted = setting.get("max_iter", -1) if fit.exhausted else None
-        if side is not REFERENCE:
-            if statistics.median(walls) > options["cap"] or spent > 3 * options["cap"] or misses >= PATIENCE:
-                return
-            if exhausted == -1:
-                return
+        if primal <= cell.target or seconds > options["cap"] or spent > 3 * options["cap"] or misses >= PATIENCE:
+            return
+        if not fit.exhausted:
+            rungs.pop(0)
+        elif len(limits) > 1:
+            limits.pop(0)
+        else:
+            return
+
+
+def run_ours(side: Side, data, judge: Judge, cell: Cell, options: dict, say) -> None:
+    """Both tolerances; for the reference one solver after the other until P* is as good as known."""
+    for rung in side.ladder:
+        setting = rung if side is OURS else rung | {"max_seconds": options["reference_seconds"]}
+        fit, _, _ = run_rung(side, setting, data, judge, cell, options, say)
+        if side is REFERENCE and fit.facts["relative_gap"] <= 0.01 * CLOSE:
+            return
 
 
 def work(options: dict, say) -> None:
@@ -117,7 +132,7 @@ def work(options: dict, say) -> None:
     say(event="ready", compile_seconds=compiling, prepare_seconds=preparing)
     for cell in (Cell(*cell) for cell in options["cells"]):
         try:
-            climb(side, data, judge, cell, options, say)
+            (run_ours if side in (OURS, REFERENCE) else climb)(side, data, judge, cell, options, say)
         except Exception as error:  # a peer's: the other cells may do
             say(event="failure", loss=cell.loss, C=cell.C, failure=f"{type(error).__name__}: {error}"[:300])
     say(event="end")

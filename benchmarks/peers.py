@@ -9,7 +9,7 @@ All minimise, in their own scaling,
     Cyanure                          1/n sum_i 1/2 l + lambda/2 |w|^2, the squared hinge only: lambda = 1 / (2 C n)
 
 A ladder starts one step looser than the package's default tolerance, where that may pay, and goes down by factors of
-10. Where a package gives up after a default number of iterations, the tighter rungs raise that number.
+10. Where a package gives up after its default number of iterations, the rung is made again with that number raised.
 """
 
 from collections.abc import Callable
@@ -38,6 +38,7 @@ class Side:
     package: str  # on PyPI
     losses: tuple[str, ...]
     ladder: tuple[dict[str, Any], ...]
+    limits: tuple[int, ...]  # values of max_iter: the default, then what its users raise it to; () where it has none
     fit: Callable[[Any, str, float, dict, int], Fit]  # (prepared, loss, C, setting, threads)
     prepare: Callable = lambda X, y: (X, y)
 
@@ -49,9 +50,9 @@ class Side:
         return True
 
 
-def tolerances(first: int, last: int, **rest) -> tuple[dict[str, Any], ...]:
+def tolerances(first: int, last: int) -> tuple[dict[str, Any], ...]:
     """Settings tol = 10^-first, ..., 10^-last."""
-    return tuple({"tol": float(f"1e-{k}")} | rest for k in range(first, last + 1))
+    return tuple({"tol": float(f"1e-{k}")} for k in range(first, last + 1))
 
 
 # ours -----------------------------------------------------------------------------------------------------------------
@@ -135,34 +136,26 @@ def fit_skglm(data, _loss: str, C: float, setting: dict, _threads: int) -> Fit:
 
 def liblinear(s: int, loss: str, first: int) -> Side:
     ladder = tuple({"s": s, "e": rung["tol"]} for rung in tolerances(first, 8))
-    return Side(f"liblinear -s {s}", "liblinear-official", (loss,), ladder, fit_liblinear, prepare_liblinear)
+    return Side(f"liblinear -s {s}", "liblinear-official", (loss,), ladder, (), fit_liblinear, prepare_liblinear)
 
 
-SKLEARN = tolerances(1, 4, max_iter=1000) + tolerances(1, 8, max_iter=100_000)
-SNAPML = tolerances(1, 4, max_iter=1000) + tolerances(4, 9, max_iter=100_000)
-CYANURE = tolerances(1, 5, max_iter=500) + tolerances(2, 9, max_iter=10_000)
-SKGLM = tolerances(1, 4, max_iter=50) + tolerances(1, 8, max_iter=1000)
+ONE_THREAD = tuple(rung | {"n_jobs": 1} for rung in tolerances(1, 9))
+BOTH = (HINGE, SQUARED)
 
-OURS = Side("primalsvm", "primalsvm", (HINGE, SQUARED), ({"tol": 1e-3}, {"tol": 1e-6}), fit_ours)
+OURS = Side("primalsvm", "primalsvm", BOTH, ({"tol": 1e-3}, {"tol": 1e-6}), (), fit_ours)
 PEERS = (
     liblinear(2, SQUARED, 1),
     liblinear(1, SQUARED, 0),
     liblinear(3, HINGE, 0),
-    Side("cyanure", "cyanure", (SQUARED,), CYANURE, fit_cyanure),
-    Side("snapml", "snapml", (HINGE, SQUARED), SNAPML, fit_snapml),
-    Side("snapml, 1 thread", "snapml", (HINGE, SQUARED), tuple(r | {"n_jobs": 1} for r in SNAPML), fit_snapml),
-    Side("skglm", "skglm", (HINGE,), SKGLM, fit_skglm),
-    Side("sklearn dual", "scikit-learn", (HINGE, SQUARED), SKLEARN, fit_sklearn(dual=True)),
-    Side("sklearn primal", "scikit-learn", (SQUARED,), SKLEARN, fit_sklearn(dual=False)),
+    Side("cyanure", "cyanure", (SQUARED,), tolerances(1, 9), (500, 10_000), fit_cyanure),
+    Side("snapml", "snapml", BOTH, tolerances(1, 9), (1000, 100_000), fit_snapml),
+    Side("snapml, 1 thread", "snapml", BOTH, ONE_THREAD, (1000, 100_000), fit_snapml),
+    Side("skglm", "skglm", (HINGE,), tolerances(1, 8), (50, 1000), fit_skglm),
+    Side("sklearn dual", "scikit-learn", BOTH, tolerances(1, 8), (1000, 100_000), fit_sklearn(dual=True)),
+    Side("sklearn primal", "scikit-learn", (SQUARED,), tolerances(1, 8), (1000, 100_000), fit_sklearn(dual=False)),
 )
-
 # What P* is: ours, far beyond what is asked of it; another of our solvers where the first does not get there.
-_FAR = {"tol": 1e-9, "max_iter": 1_000_000}
-REFERENCE = Side(
-    "reference",
-    "primalsvm",
-    (HINGE, SQUARED),
-    (_FAR, _FAR | {"solver": "newton"}, _FAR | {"solver": "dual_coordinate_ascent"}),
-    fit_ours,
-)
+FAR = {"tol": 1e-9, "max_iter": 1_000_000}
+LADDER = (FAR, FAR | {"solver": "newton"}, FAR | {"solver": "dual_coordinate_ascent"})
+REFERENCE = Side("reference", "primalsvm", BOTH, LADDER, (), fit_ours)
 SIDES = {side.name: side for side in (OURS, *PEERS, REFERENCE)}

@@ -82,7 +82,6 @@ def toy_sparse(home: Path) -> tuple:
 
 LOADERS = {f.__name__: f for f in (a9a, w8a, rcv1, news20, rotten, covtype, dense, sparse)}
 TOYS = {f.__name__: f for f in (toy_dense, toy_sparse)}
-REAL = ("a9a", "w8a", "rcv1", "news20", "rotten", "covtype")
 
 
 def load(name: str, cache: Path, home: Path | None = None) -> tuple[sp.csr_matrix | np.ndarray, np.ndarray]:
@@ -100,8 +99,3 @@ def load(name: str, cache: Path, home: Path | None = None) -> tuple[sp.csr_matri
         np.save(labels, y)  # last: a set with labels is whole
     packed = cache / f"{name}.npz"
     return sp.load_npz(packed) if packed.exists() else np.load(cache / f"{name}.npy"), np.load(labels)
-
-
-def name_and_shape(name: str, X) -> str:
-    entries = X.nnz if sp.issparse(X) else X.size
-    return f"{name} ({X.shape[0]} x {X.shape[1]}, {entries} entries{'' if sp.issparse(X) else ', dense'})"
