@@ -117,16 +117,13 @@ def run_side(side: Side, name: str, cells: list[tuple], options, base: dict, out
 
 def write(out, line: dict) -> None:
     print(json.dumps(line), file=out, flush=True)
-    what = f"{line['set']:10} {line['loss']:13} C={line['C']:<6g} {line['side']:17} {setting_text(line.get('setting'))}"
+    rung = linear_report.setting_text(line["side"], line.get("setting", {}))
+    what = f"{line['set']:10} {line['loss']:13} C={line['C']:<5g} {line['side']:17} {rung:28}"
     if "failure" in line:
-        print(f"{what}  {line['failure']}", flush=True)
+        print(f"{what} {line['failure']}", flush=True)
     else:
         known = line["suboptimality"]
-        print(f"{what}  {line['seconds']:.3f} s  {'' if known is None else f'{known:.1e}'}", flush=True)
-
-
-def setting_text(setting: dict | None) -> str:
-    return linear_report.setting_text(setting or {})
+        print(f"{what} {line['seconds']:8.3f} s  {'' if known is None else f'{known:.1e}'}", flush=True)
 
 
 def cells_for(side: Side, name: str, options) -> list[tuple]:

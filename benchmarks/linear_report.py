@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .peers import OURS, PEERS
+from .peers import OURS, PEERS, SIDES
 
 GOALS = (1e-3, 1e-6)
 BAR = {1e-3: 3.0, 1e-6: 5.0}  # how many times faster than the fastest peer we want to be, in the geometric mean
@@ -38,10 +38,12 @@ def key_of(line: dict) -> Key:
     return line["set"], line["loss"], line["C"]
 
 
-def setting_text(setting: dict) -> str:
-    """As its users write it; the solver's number is in LIBLINEAR's name already."""
-    words = {"e": "-e {:g}", "tol": "tol {:g}", "max_iter": "max_iter {:g}", "solver": "{}", "max_seconds": "{:g} s"}
-    return ", ".join(text.format(setting[name]) for name, text in words.items() if name in setting)
+def setting_text(side: str, setting: dict) -> str:
+    """As its users write it: LIBLINEAR's solver is in its name, a default number of iterations goes without saying."""
+    words = {"e": "-e {:g}", "tol": "tol {:g}", "max_iter": "max_iter {}", "solver": "{}", "max_seconds": "{:g} s"}
+    usual = {"max_iter": SIDES[side].limits[0]} if SIDES[side].limits else {}
+    shown = [text.format(setting[k]) for k, text in words.items() if k in setting and setting[k] != usual.get(k)]
+    return ", ".join(shown).replace("0.0001", "1e-4").replace("e-0", "e-")
 
 
 def bounds(lines: list[dict]) -> dict[Key, tuple[float, float]]:
@@ -79,7 +81,9 @@ def rungs(lines: list[dict]) -> list[list[dict]]:
 def fastest(sides: dict[str, list[dict]], reached) -> Time | None:
     """The rung of least median time among those all of whose runs got there."""
     times = [
-        Time(float(np.median([run["seconds"] for run in rung])), f"{side} {setting_text(rung[0]['setting'])}", date)
+        Time(
+            float(np.median([run["seconds"] for run in rung])), f"{side} {setting_text(side, rung[0]['setting'])}", date
+        )
         for side, lines in sides.items()
         for rung in rungs(lines)
         if all(map(reached, rung)) and (date := rung[0]["date"])
@@ -106,88 +110,95 @@ def rows(lines: list[dict], options) -> list[Row]:
 
 
 def print_table(table: list[Row]) -> None:
-    print(f"{'':34} {'gap of P*':>9}", *(f"| {f'seconds to {goal:g}: ours, fastest peer, ratio':58}" for goal in GOALS))
+    print(f"{'':34} {'gap of P*':>9}", *(f"| {f'seconds to {goal:g}: ours, fastest peer, ratio':64}" for goal in GOALS))
     for row in table:
         name, loss, C = row.key
-        print(f"{name:10} {loss:13} C={C:<7g} {row.gap:9.0e}", end="")
+        parts = [f"{name:10} {loss:13} C={C:<7g} {row.gap:9.0e}"]
         for goal in GOALS:
-            ours, peer, ratio = row.ours[goal], row.peer[goal], row.ratio(goal)
-            times = f"{ours.seconds if ours else '-':>8{'.3f' if ours else ''}}"
-            times += f" {peer.seconds if peer else '-':>8{'.3f' if peer else ''}}"
-            times += f" {ratio if ratio else '-':>6{'.2f' if ratio else ''}}"
-            print(f" | {times} {peer.name if peer else '':33.33}", end="")
-        print()
+            ours, peer = row.ours[goal], row.peer[goal]
+            figures = (ours and ours.seconds, peer and peer.seconds, row.ratio(goal))
+            times = " ".join(f"{'-':>8}" if x is None else f"{x:8.{3 if x < 100 else 0}f}" for x in figures)
+            parts.append(f"{times}  {peer.name if peer else '':36.36}")
+        print(" | ".join(parts))
 
 
 def print_bars(table: list[Row]) -> None:
-    n = len(table)
     for goal in GOALS:
-        ratios = np.array([row.ratio(goal) for row in table if row.ratio(goal)])
-        certified = sum(row.ours[goal] is not None for row in table)
-        missed = sum(row.ours[goal] is None and row.peer[goal] is not None for row in table)
-        print(f"\nAt {goal:g}:")
-        print(f"  cells certified                             {certified} of {n} (bar: all)")
-        print(f"  cells no peer reaches                       {sum(row.peer[goal] is None for row in table)} of {n}")
-        slower = [
-            f"{' '.join(map(str, row.key))} ({1 / r:.1f} times)" for row in table if (r := row.ratio(goal) or 9) < 1
-        ]
-        if goal == GOALS[0]:
-            print(f"  cells slower than the fastest peer          {len(slower)} (bar: none){listed(slower)}")
-        if len(ratios):
-            mean = np.exp(np.log(ratios).mean())
-            print(
-                f"  geometric mean of fastest peer / ours       {mean:.2f} over {len(ratios)} cells (bar: {BAR[goal]:g})"
-            )
-        if missed:
-            print(f"  left out of that mean: {missed} cells a peer reaches and ours does not certify")
+        ratios = [ratio for row in table if (ratio := row.ratio(goal))]
+        unproven = [row for row in table if row.ours[goal] is None]
+        slower = [f"{name_of(row)}: {1 / r:.1f} times" for row in table if (r := row.ratio(goal)) and r < 1]
+        slower += [f"{name_of(row)}: not certified" for row in unproven if row.peer[goal]]
+        print(f"\nAt {goal:g}, of {len(table)} cells:")
+        print(f"  certified                        {len(table) - len(unproven)} (bar: all)")
+        print(f"  no peer reaches                  {sum(row.peer[goal] is None for row in table)}")
+        print(f"  slower than the fastest peer     {len(slower)}{' (bar: none)' if goal == GOALS[0] else ''}")
+        for name in slower:
+            print(f"      {name}")
+        if ratios:
+            bar = f"(bar: {BAR[goal]:g}), geometric mean of {len(ratios)}"
+            print(f"  fastest peer / ours              {mean(ratios):.2f} {bar}")
 
 
-def listed(names: list[str]) -> str:
-    return "".join(f"\n      {name}" for name in names)
+def name_of(row: Row) -> str:
+    name, loss, C = row.key
+    return f"{name} {loss} C={C:g}"
+
+
+def mean(ratios: list[float]) -> float:
+    return float(np.exp(np.log(ratios).mean()))
 
 
 def draw(table: list[Row], path: Path) -> None:
-    """Ours against the fastest peer, a line per cell; an open mark where nobody's got there."""
+    """A line for each cell: ours, the fastest peer, and whose way it is between them."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 1.6 + 0.21 * len(table)), layout="constrained")
+    figure = Figure(figsize=(11, 1.8 + 0.2 * len(table)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True, sharex=True)
-    places = np.arange(len(table))
-    times = [t.seconds for row in table for goal in GOALS for t in (row.ours[goal], row.peer[goal]) if t]
-    low, high = (min(times) / 1.6, max(times) * 1.6) if times else (0.1, 1.0)
+    times = [t.seconds for row in table for goal in GOALS for t in (row.ours[goal], row.peer[goal]) if t] or [1.0]
+    end = 2.5 * max(times)
     for ax, goal in zip(axes, GOALS, strict=True):
-        for place, row in zip(places, table, strict=True):
+        for place, row in enumerate(table):
             ours, peer = row.ours[goal], row.peer[goal]
             if ours and peer:
-                faster = ours.seconds <= peer.seconds
-                ax.plot(
-                    [ours.seconds, peer.seconds], [place] * 2, color="0.75" if faster else "tab:red", lw=2.5, zorder=1
-                )
+                ours_first = ours.seconds <= peer.seconds
+                colour = "tab:blue" if ours_first else "tab:red"
+                ax.plot([ours.seconds, peer.seconds], [place] * 2, color=colour, alpha=0.35, lw=3, zorder=1)
             if ours:
                 ax.plot(ours.seconds, place, "o", color="tab:blue", ms=6)
             if peer:
                 ax.plot(peer.seconds, place, "D", color="tab:orange", ms=5)
-            else:
-                ax.text(high / 1.1, place, "no peer", ha="right", va="center", size=7, color="tab:orange")
-        mean = [row.ratio(goal) for row in table if row.ratio(goal)]
-        factor = f": {np.exp(np.log(mean).mean()):.1f} times faster (geometric mean)" if mean else ""
-        ax.set_title(f"to {goal:g}{factor}", fontsize=11)
-        ax.set_xscale("log")
-        ax.set_xlim(low, high)
-        ax.set_xlabel("seconds of fit")
-        ax.grid(axis="x", which="major", color="0.9")
-        for place in places[1:]:
-            if table[place].key[0] != table[place - 1].key[0]:
-                ax.axhline(place - 0.5, color="0.6", lw=0.8)
+            missing = [name for name, time in (("ours", ours), ("peers", peer)) if not time]
+            if missing:
+                text = f"not reached: {', '.join(missing)}"
+                ax.text(end / 1.1, place, text, ha="right", va="center", size=6.5, color="0.4")
+            if place and row.key[0] != table[place - 1].key[0]:
+                ax.axhline(place - 0.5, color="0.7", lw=0.8)
+        ratios = [ratio for row in table if (ratio := row.ratio(goal))]
+        ax.set_title(
+            f"to {goal:g}" + (f": ours {mean(ratios):.1f} times as fast (geometric mean)" if ratios else ""),
+            fontsize=10,
+        )
+        ax.set(xscale="log", xlim=(min(times) / 1.6, end), xlabel="seconds of fit")
+        ax.grid(axis="x", color="0.9")
+        ax.set_axisbelow(True)
     short = {"hinge": "hinge", "squared_hinge": "squared"}
-    axes[0].set_yticks(places, [f"{name}  {short[loss]}  C = {C:g}" for (name, loss, C), *_ in table], fontsize=8)
+    labels = [f"{name}   {short[loss]}   C = {C:g}" for (name, loss, C), *_ in table]
+    axes[0].set_yticks(range(len(table)), labels, fontsize=7.5)
     axes[0].set_ylim(len(table) - 0.5, -0.5)
-    axes[0].plot([], [], "o", color="tab:blue", label="primalsvm, proven")
-    axes[0].plot([], [], "D", color="tab:orange", label="fastest peer, as far as our P says")
-    axes[0].plot([], [], color="tab:red", lw=2.5, label="peer is faster")
-    figure.legend(handles=axes[0].get_legend_handles_labels()[0], loc="outside upper center", ncols=3, frameon=False)
+    marks = [
+        *axes[0].plot([], [], "o", color="tab:blue", label="primalsvm, proven"),
+        *axes[0].plot([], [], "D", color="tab:orange", label="fastest peer"),
+        *axes[0].plot([], [], color="tab:blue", alpha=0.35, lw=3, label="ours is faster"),
+        *axes[0].plot([], [], color="tab:red", alpha=0.35, lw=3, label="the peer is faster"),
+    ]
+    figure.legend(handles=marks, loc="outside upper center", ncols=4, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
+
+
+def span(times) -> str:
+    dates = sorted({time.date for time in times if time})
+    return " .. ".join(dict.fromkeys(dates[:1] + dates[-1:])) or "never"
 
 
 def report(lines: list[dict], options) -> None:
@@ -196,14 +207,17 @@ def report(lines: list[dict], options) -> None:
         print("Nothing is measured yet.")
         return
     print(f"\nThreads: {options.threads}. Seconds of fit, medians; ratio: fastest peer / ours.")
-    dates = {
-        side: sorted({t.date for row in table for t in getattr(row, side).values() if t}) for side in ("ours", "peer")
-    }
-    if dates["ours"] != dates["peer"]:
-        for side, name in (("ours", "ours"), ("peer", "peers")):
-            print(f"{name} measured at {', '.join(dates[side]) or '-'}")
-    for failure in sorted({f"{line['set']} {line['side']}: {line['failure']}" for line in lines if "failure" in line}):
-        print(f"lost: {failure}")
+    ours, peers = (
+        span(t for row in table for t in part(row).values()) for part in (lambda r: r.ours, lambda r: r.peer)
+    )
+    if ours != peers:
+        print(f"Ours measured at {ours}, peers measured at {peers}.")
+    keys = {row.key for row in table}
+    for (key, side), run in latest(lines, options.threads).items():
+        for line in run:
+            if key in keys and "failure" in line:
+                rung = setting_text(side, line.get("setting", {}))
+                print(f"lost: {key[0]} {key[1]} C={key[2]:g} {side} {rung}: {line['failure']}")
     print_table(table)
     print_bars(table)
     draw(table, options.figure)

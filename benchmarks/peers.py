@@ -42,6 +42,9 @@ class Side:
     fit: Callable[[Any, str, float, dict, int], Fit]  # (prepared, loss, C, setting, threads)
     prepare: Callable = lambda X, y: (X, y)
 
+    def __str__(self) -> str:
+        return self.name
+
     def installed(self) -> bool:
         try:
             version(self.package)
