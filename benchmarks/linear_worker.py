@@ -104,7 +104,7 @@ def climb(side: Side, data, judge: Judge, cell: Cell, options: dict, say) -> Non
         spent += seconds
         misses = 0 if primal < best * (1 - 0.1 * CLOSE) else misses + 1
         best = min(best, primal)
-        if primal <= cell.target or seconds > options["cap"] or spent > 3 * options["cap"] or misses >= PATIENCE:
+        if primal <= cell.target or seconds > options["cap"] or spent > 2 * options["cap"] or misses >= PATIENCE:
             return
         if not fit.exhausted:
             rungs.pop(0)

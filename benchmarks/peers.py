@@ -152,7 +152,7 @@ PEERS = (
     liblinear(3, HINGE, 0),
     Side("cyanure", "cyanure", (SQUARED,), tolerances(1, 9), (500, 10_000), fit_cyanure),
     Side("snapml", "snapml", BOTH, tolerances(1, 9), (1000, 100_000), fit_snapml),
-    Side("snapml, 1 thread", "snapml", BOTH, ONE_THREAD, (1000, 100_000), fit_snapml),
+    Side("snapml 1 thread", "snapml", BOTH, ONE_THREAD, (1000, 100_000), fit_snapml),
     Side("skglm", "skglm", (HINGE,), tolerances(1, 8), (50, 1000), fit_skglm),
     Side("sklearn dual", "scikit-learn", BOTH, tolerances(1, 8), (1000, 100_000), fit_sklearn(dual=True)),
     Side("sklearn primal", "scikit-learn", (SQUARED,), tolerances(1, 8), (1000, 100_000), fit_sklearn(dual=False)),

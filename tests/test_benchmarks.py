@@ -91,7 +91,7 @@ def test_without_data_it_says_what_to_do(tmp_path):
 SMALL = ("--toy", "--sets", "toy_sparse", "--C", "1", "--losses", "hinge", "--threads", "1", "--cap", "5")
 CLOSEST = {  # of the hinge on toy_dense: they stop there, however tight the tolerance
     "snapml": 5e-3,
-    "snapml, 1 thread": 5e-3,
+    "snapml 1 thread": 5e-3,
     "liblinear -s 3": 1e-3,
 }
 
