@@ -126,22 +126,21 @@ def write(out, line: dict) -> None:
         print(f"{what} {line['seconds']:8.3f} s  {'' if known is None else f'{known:.1e}'}", flush=True)
 
 
-def cells_for(side: Side, name: str, options) -> list[tuple]:
-    """(loss, C, least P known, best lower bound) of the cells this side has to do on this set."""
+def cells_for(side: Side, name: str, options, measured: str) -> list[tuple]:
+    """(loss, C, least P known, best lower bound) of the cells this side has to do on this set.
+
+    The reference leaves out what is proven already, and what this commit has tried in vain.
+    """
     lines = linear_report.read(options.jsonl)
-    bounds = linear_report.bounds(lines)
+    known = linear_report.bounds(lines)
+    tried = {linear_report.key_of(r) for r in lines if (r["side"], r["commit"]) == (REFERENCE.name, measured)}
     cells = []
     for loss in (loss for loss in options.losses if loss in side.losses):
         for C in options.C:
-            upper, lower = bounds.get((name, loss, C), (None, None))
-            if side is REFERENCE and upper is not None:
-                tried = any(
-                    (line["set"], line["loss"], line["C"], line["side"], line["commit"])
-                    == (name, loss, C, REFERENCE.name, commit())
-                    for line in lines
-                )
-                if tried or upper - lower <= CERTAIN * upper:
-                    continue
+            key = name, loss, C
+            upper, lower = known.get(key, (None, None))
+            if side is REFERENCE and (key in tried or (upper is not None and upper - lower <= CERTAIN * upper)):
+                continue
             cells.append((loss, C, upper, lower))
     return cells
 
@@ -176,7 +175,7 @@ def measure(options) -> None:
             if not available(name, options):
                 continue
             for side in sides:
-                run_side(side, name, cells_for(side, name, options), options, base, out)
+                run_side(side, name, cells_for(side, name, options, base["commit"]), options, base, out)
     print(f"measured in {time.perf_counter() - begin:.0f} s")
 
 
