@@ -155,7 +155,6 @@ def draw(table: list[Row], path: Path) -> None:
     figure = Figure(figsize=(11, 1.8 + 0.2 * len(table)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True, sharex=True)
     times = [t.seconds for row in table for goal in GOALS for t in (row.ours[goal], row.peer[goal]) if t] or [1.0]
-    end = 2.5 * max(times)
     for ax, goal in zip(axes, GOALS, strict=True):
         for place, row in enumerate(table):
             ours, peer = row.ours[goal], row.peer[goal]
@@ -167,18 +166,15 @@ def draw(table: list[Row], path: Path) -> None:
                 ax.plot(ours.seconds, place, "o", color="tab:blue", ms=6)
             if peer:
                 ax.plot(peer.seconds, place, "D", color="tab:orange", ms=5)
-            missing = [name for name, time in (("ours", ours), ("peers", peer)) if not time]
-            if missing:
-                text = f"not reached: {', '.join(missing)}"
-                ax.text(end / 1.1, place, text, ha="right", va="center", size=6.5, color="0.4")
+            if not (ours and peer):
+                who = "no peer" if ours else "not ours" if peer else "nobody"
+                ax.text(1.01, place, who, transform=ax.get_yaxis_transform(), va="center", size=7, color="0.35")
             if place and row.key[0] != table[place - 1].key[0]:
                 ax.axhline(place - 0.5, color="0.7", lw=0.8)
         ratios = [ratio for row in table if (ratio := row.ratio(goal))]
-        ax.set_title(
-            f"to {goal:g}" + (f": ours {mean(ratios):.1f} times as fast (geometric mean)" if ratios else ""),
-            fontsize=10,
-        )
-        ax.set(xscale="log", xlim=(min(times) / 1.6, end), xlabel="seconds of fit")
+        means = f": fastest peer / ours = {mean(ratios):.2g} in the geometric mean" if ratios else ""
+        ax.set_title(f"to {goal:g}{means}", fontsize=10)
+        ax.set(xscale="log", xlim=(min(times) / 1.6, 1.6 * max(times)), xlabel="seconds of fit")
         ax.grid(axis="x", color="0.9")
         ax.set_axisbelow(True)
     short = {"hinge": "hinge", "squared_hinge": "squared"}
