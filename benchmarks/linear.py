@@ -129,11 +129,17 @@ def write(out, line: dict) -> None:
 def cells_for(side: Side, name: str, options, measured: str) -> list[tuple]:
     """(loss, C, least P known, best lower bound) of the cells this side has to do on this set.
 
-    The reference leaves out what is proven already, and what this commit has tried in vain.
+    The reference leaves out what is proven already, and what this commit has tried in vain; beside --only, what any
+    commit has tried.
     """
     lines = linear_report.read(options.jsonl)
     known = linear_report.bounds(lines)
-    tried = {linear_report.key_of(r) for r in lines if (r["side"], r["commit"]) == (REFERENCE.name, measured)}
+    again = options.only is None or REFERENCE.name in options.only
+    tried = {
+        linear_report.key_of(line)
+        for line in lines
+        if line["side"] == REFERENCE.name and (line["commit"] == measured or not again)
+    }
     cells = []
     for loss in (loss for loss in options.losses if loss in side.losses):
         for C in options.C:

@@ -194,7 +194,7 @@ def draw(table: list[Row], path: Path) -> None:
 
 def span(times) -> str:
     dates = sorted({time.date for time in times if time})
-    return " .. ".join(dict.fromkeys(dates[:1] + dates[-1:])) or "never"
+    return f"at {' .. '.join(dict.fromkeys(dates[:1] + dates[-1:]))}" if dates else "never"
 
 
 def report(lines: list[dict], options) -> None:
@@ -207,7 +207,7 @@ def report(lines: list[dict], options) -> None:
         span(t for row in table for t in part(row).values()) for part in (lambda r: r.ours, lambda r: r.peer)
     )
     if ours != peers:
-        print(f"Ours measured at {ours}, peers measured at {peers}.")
+        print(f"Ours measured {ours}, peers measured {peers}.")
     keys = {row.key for row in table}
     for (key, side), run in latest(lines, options.threads).items():
         for line in run:
