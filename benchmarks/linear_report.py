@@ -110,7 +110,7 @@ def rows(lines: list[dict], options) -> list[Row]:
 
 
 def print_table(table: list[Row]) -> None:
-    print(f"{'':34} {'gap of P*':>9}", *(f"| {f'seconds to {goal:g}: ours, fastest peer, ratio':64}" for goal in GOALS))
+    print(f"{'':34} {'gap of P*':>9}", *(f"| {f'seconds to {goal:g}: ours, fastest peer, ratio':68}" for goal in GOALS))
     for row in table:
         name, loss, C = row.key
         parts = [f"{name:10} {loss:13} C={C:<7g} {row.gap:9.0e}"]
@@ -118,7 +118,7 @@ def print_table(table: list[Row]) -> None:
             ours, peer = row.ours[goal], row.peer[goal]
             figures = (ours and ours.seconds, peer and peer.seconds, row.ratio(goal))
             times = " ".join(f"{'-':>8}" if x is None else f"{x:8.{3 if x < 100 else 0}f}" for x in figures)
-            parts.append(f"{times}  {peer.name if peer else '':36.36}")
+            parts.append(f"{times}  {peer.name if peer else '':40}")
         print(" | ".join(parts))
 
 
