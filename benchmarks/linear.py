@@ -223,7 +223,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     if options.extras:
         options.sets = [name for name in options.sets if available(name, options)]
-        linear_extras.report(options, environment)
+        linear_extras.report(options, environment, facts(options))
         return
     if not options.report:
         measure(options)

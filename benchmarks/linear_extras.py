@@ -84,8 +84,8 @@ def fits(spec: dict) -> dict:
 
 # what starts them -----------------------------------------------------------------------------------------------------
 class Extras:
-    def __init__(self, options, environment):
-        self.options, self.environment = options, environment
+    def __init__(self, options, environment, facts: dict):
+        self.options, self.environment, self.facts = options, environment, facts
         self.path = options.jsonl.with_name("extras.jsonl")
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -95,7 +95,7 @@ class Extras:
 
     def keep(self, what: str, **fields) -> None:
         with open(self.path, "a") as file:
-            print(json.dumps({"what": what} | fields), file=file)
+            print(json.dumps(self.facts | {"what": what} | fields), file=file)
 
     def fits(self, what: str, name: str, loss: str, plan: list, threads: int | None = None, repeats: int = 0) -> dict:
         """Each of (rows, intercept) in one new process."""
@@ -119,7 +119,7 @@ class Extras:
 
     # the bars ---------------------------------------------------------------------------------------------------------
     def intercept_memory_identity(self) -> None:
-        print(f"{'':26} free intercept / none (bar: {BARS['intercept']}); memory beyond X; same bits in three fits")
+        print(f"{'':26} free intercept / none (bar: {BARS['intercept']}); memory beyond X; same bits in two processes")
         for name, loss in self.cells(self.options.sets):
             plan = [(None, False), (None, True)]
             warm = self.fits("intercept", name, loss, [(100, False), *plan])
@@ -167,8 +167,8 @@ class Extras:
                     print(f"{loss:14} {numba + ' Numba cache':20} {text}", flush=True)
 
 
-def report(options, environment) -> None:
-    extras = Extras(options, environment)
+def report(options, environment, facts: dict) -> None:
+    extras = Extras(options, environment, facts)
     print(f"primalsvm alone, C = 1, tol = 1e-3, {options.threads} threads, medians of {options.repeats}\n")
     extras.intercept_memory_identity()
     if extras.among(LARGE):

@@ -234,12 +234,14 @@ def test_the_extras_run(monkeypatch, cache, tmp_path, capsys):
     monkeypatch.setattr(linear_extras.Extras, "output", output)
     sets.load("toy_dense", cache)
     arguments = ("--toy", "--sets", "toy_dense", "--losses", "hinge", "--repeats", "1", "--cache", str(cache))
-    linear_extras.report(linear.parse([*arguments, "--jsonl", str(tmp_path / "runs.jsonl")]), linear.environment)
+    options = linear.parse([*arguments, "--jsonl", str(tmp_path / "runs.jsonl")])
+    linear_extras.report(options, linear.environment, linear.facts(options))
     text = capsys.readouterr().out
     for what in ("free intercept / none", "MB", "identical", "one thread", "exponent", "filled Numba cache"):
         assert what in text
-    kinds = {json.loads(line)["what"] for line in (tmp_path / "extras.jsonl").read_text().splitlines()}
-    assert kinds == {"intercept", "memory", "threads", "growth", "new process"}
+    lines = linear_report.read(tmp_path / "extras.jsonl")
+    assert all(line["commit"] and line["versions"] for line in lines)
+    assert {line["what"] for line in lines} == {"intercept", "memory", "threads", "growth", "new process"}
 
 
 def test_a_set_whose_files_are_not_there_is_left_out_with_a_sentence(tmp_path):
