@@ -116,9 +116,13 @@ def climb(side: Side, data, judge: Judge, cell: Cell, options: dict, say) -> Non
 
 def run_ours(side: Side, data, judge: Judge, cell: Cell, options: dict, say) -> None:
     """Both tolerances; for the reference one solver after the other until P* is as good as known."""
+    used = set()
     for rung in side.ladder:
+        if rung.get("solver") in used:
+            continue
         setting = rung if side is OURS else rung | {"max_seconds": options["reference_seconds"]}
         fit, _, _ = run_rung(side, setting, data, judge, cell, options, say)
+        used.add(fit.facts["solver"])
         if side is REFERENCE and fit.facts["relative_gap"] <= 0.01 * CLOSE:
             return
 
