@@ -1,15 +1,23 @@
 # Each target builds its own environment in .venv when it needs one: python3 and make are enough.
+# The rivals of bench-linear live apart, in .venv-bench.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+BENCH := .venv-bench
 
-.PHONY: demo test lint bench bench-hyperpass fuzz clean
+.PHONY: demo test lint bench bench-linear bench-hyperpass fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+$(BENCH)/ready: pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --upgrade pip
+	$(BENCH)/bin/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
 demo: $(READY)
@@ -29,8 +37,11 @@ bench: $(READY)
 bench-hyperpass: $(READY)
 	$(BIN)/python -m benchmarks.hyperpass $(ARGS)
 
+bench-linear: $(BENCH)/ready
+	$(BENCH)/bin/python -m benchmarks.linear $(ARGS)
+
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) output
+	rm -rf $(VENV) $(BENCH) output

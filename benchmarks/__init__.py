@@ -92,9 +92,13 @@ def real(home: Path) -> Iterator[Data]:
             print(f"left out: there is no {error.filename}")
 
 
+def data_folder(given: str | None) -> Path:
+    return Path(given or os.environ.get("PRIMALSVM_DATA") or ROOT.parent / "shared" / "data").resolve()
+
+
 def data_home(given: str | None) -> Path:
     """The folder with the data, or the end of the program with a sentence."""
-    home = Path(given or os.environ.get("PRIMALSVM_DATA") or ROOT.parent / "shared" / "data")
+    home = data_folder(given)
     if not home.is_dir():
         raise SystemExit(
             f"There is no data folder {home}. Name one that has rcv1_subsets/, usps/ or covtype/ by --data-home or the "
