@@ -71,9 +71,13 @@ def rounding(problem, f, b):
 
 
 def true_gap(problem, path):
-    """P - D, the leftover of a free intercept's balance charged at the slope it has for D, the intercept."""
+    """P - D; a free intercept's leftover balance is charged at D's slope, b, and with what a step in b would gain."""
     gap = problem.primal(path.f, path.b) - problem.dual(path.alpha)
-    return gap + path.b * path.balance if problem.intercept == "free" else gap
+    if problem.intercept == "free":
+        inside = float(np.sum(problem.cost[(path.alpha > 0) & (path.alpha < problem.upper)]))
+        width = problem.loss.bend + 2 * path.h
+        gap += path.b * path.balance + (0.5 * path.balance**2 * width / inside if inside else 0.0)
+    return gap
 
 
 @every_way

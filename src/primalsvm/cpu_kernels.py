@@ -180,9 +180,9 @@ def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share):
     """share_i = argmax over a of  r(a) - a m_i - h (a - centre_i)^2.
 
     Returns  sum c_i times that maximum;  sum c_i l(m_i);  sum c_i (l(m_i) + a_i m_i - r(a_i)), what a_i lacks of being
-    minus the slope at m_i;  and how many a_i lie inside (0, bound).
+    minus the slope at m_i;  and sum c_i over the a_i inside (0, bound).
     """
-    value, losses, lack, inside = 0.0, 0.0, 0.0, 0
+    value, losses, lack, inside = 0.0, 0.0, 0.0, 0.0
     for i in range(margins.size):
         m = margins[i]
         a = min(max((tilt + 2.0 * h * centre[i] - m) / (bend + 2.0 * h), 0.0), bound)
@@ -197,7 +197,7 @@ def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share):
         losses += cost[i] * loss
         lack += cost[i] * (loss - gain)
         if 0.0 < a < bound:
-            inside += 1
+            inside += cost[i]
     return value, losses, lack, inside
 
 
@@ -214,6 +214,24 @@ def proximal_slope(margins, change, t, cost, centre, h, tilt, bend, bound):
         elif a > 0.0:
             slope -= pull * a
             curvature += pull * change[i] / width
+    return slope, curvature
+
+
+@njit(cache=True, nogil=True)
+def slope_along(margins, change, t, cost, tilt, bend, bound):
+    """Derivative in t of  sum c_i l(m_i + t change_i),  from the right, and its own derivative there."""
+    slope, curvature = 0.0, 0.0
+    for i in range(margins.size):
+        short = tilt - (margins[i] + t * change[i])
+        pull = cost[i] * change[i]
+        if bend > 0.0:
+            if short >= bend * bound:
+                slope -= pull * bound
+            elif short > 0.0 or (short == 0.0 and change[i] < 0.0):
+                slope -= pull * short / bend
+                curvature += pull * change[i] / bend
+        elif short > 0.0 or (short == 0.0 and change[i] < 0.0):
+            slope -= pull * bound
     return slope, curvature
 
 

@@ -46,6 +46,7 @@ from .problem import LinearProblem, Problem
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients
 STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
+STAGES, IDLE = 200, 6  # in all, and without a smaller gap
 SETTLED = 0.3  # of the stages' part of the gap may be left to Newton when a stage ends
 SHRINK = {True: 0.5, False: 0.7}  # h of the next stage over h of this one: a small h is hard on conjugate gradients
 FIRST_H, LAST_H = 2.0, 1e-6
@@ -126,7 +127,8 @@ class NewtonPath:
     steps: int = 0  # in this stage
     moved: float = np.inf  # how far a margin has moved in this stage, at most
     best: float = np.inf  # the least gap so far
-    idle: int = 0  # stages since it was
+    idle: int = 0  # stages since that fell
+    stages: int = 0
     seen: float = np.inf  # the gap when all samples were in play the last time
     stage_done: bool = False
     ended: bool = False  # nothing left to gain
@@ -203,13 +205,15 @@ def advance(problem: Problem, path: NewtonPath) -> None:
     if path.gap <= max(0.5 * path.tol * path.primal, 1e-4 * path.seen, LIMIT * path.primal):
         _bring_back(problem, path)
     if path.stage_done:
+        path.stages += 1
         path.idle = 0 if path.gap < 0.9 * path.best else path.idle + 1
         path.best = min(path.best, path.gap)
-        over = path.idle >= 5 or path.gap <= LIMIT * path.primal
-        if (over or not path.h) and path.play.picked is not None:
+        settled = not path.h and path.newton <= SETTLED * path.tol * path.primal
+        over = path.idle >= IDLE or path.stages >= STAGES or path.gap <= LIMIT * path.primal or settled
+        if over and path.play.picked is not None:
             _bring_back(problem, path)
         else:
-            path.ended = over or not path.h
+            path.ended = over
 
 
 def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:
@@ -282,7 +286,7 @@ def _look(problem: Problem, path: NewtonPath) -> None:
     loss, play = problem.loss, path.play
     before = play.share
     play.share = np.empty_like(before)
-    value, losses, lack, _ = proximal_shares(
+    value, losses, lack, inside = proximal_shares(
         play.margins, play.cost, play.centre, path.h, loss.tilt, loss.bend, loss.bound, play.share
     )
     change = (play.share - before) * play.cost * play.y
@@ -294,9 +298,11 @@ def _look(problem: Problem, path: NewtonPath) -> None:
     norm = 0.5 * problem.inner(path.f, path.f) + problem.penalty(path.b)
     path.value, path.primal, path.lack = norm + outside + value, norm + outside + losses, max(lack, 0.0)
     off = path.f - path.f_alpha
-    path.newton = 0.5 * problem.inner(off, off)
+    path.newton = max(0.5 * problem.inner(off, off), 0.0)
     if problem.intercept == "penalized":
         path.newton += problem.penalty(path.b - problem.intercept_scaling**2 * path.balance)
+    elif problem.intercept == "free" and inside > 0:  # what a step in b alone would gain
+        path.newton += 0.5 * path.balance * path.balance * (loss.bend + 2 * path.h) / inside
     path.stage_done = path.newton <= max(SETTLED * path.lack, (SETTLED * path.tol + LIMIT) * path.primal)
 
 
@@ -312,20 +318,24 @@ def _newton_step(problem: Problem, path: NewtonPath) -> None:
     rest, rest_balance, _ = path.rest
     linear = problem.inner(path.f - rest, p) + (weight * path.b - rest_balance) * p_b
     quadratic = problem.inner(p, p) + weight * p_b * p_b
-    t = _search(problem, path, change, linear, quadratic) if quadratic > 0 or p_b else 0.0
-    before = (path.f, path.b, play.margins, path.value, path.f_alpha, path.balance, play.share)
+    t = _search(problem, path, change, linear, quadratic) if quadratic > 0 or (p_b and not p.any()) else 0.0
+    kept = ("f", "b", "value", "primal", "newton", "lack", "f_alpha", "balance")
+    before = {name: getattr(path, name) for name in kept}
+    margins, share = play.margins, play.share
     path.f, path.b, play.margins = path.f + t * p, path.b + t * p_b, play.margins + t * change
     path.steps += 1
     path.moved += abs(t) * float(np.max(np.abs(change), initial=0.0))
     path.passes += cost + len(play.margins) / problem.n
-    newton = path.newton
     _look(problem, path)
     level = path.value - 1e-12 * abs(path.value)
-    if not (path.value < before[3] or (level < before[3] and path.newton < 0.9 * newton)):  # the step was noise
-        path.f, path.b, play.margins, path.value, path.f_alpha, path.balance, play.share = before
-        path.stage_done, path.newton = True, newton
+    better = path.value < before["value"] or (level < before["value"] and path.newton < 0.9 * before["newton"])
+    if not (better and path.primal >= 0.0):  # the step was noise; or a kernel matrix not quite positive misled it
+        for name, value in before.items():
+            setattr(path, name, value)
+        play.margins, play.share = margins, share
+        path.stage_done = True
         path.idle += 1
-    path.stage_done |= path.steps >= STAGE_STEPS and path.h > 0
+    path.stage_done |= path.steps >= STAGE_STEPS
 
 
 def _search(problem: Problem, path: NewtonPath, change: Array, linear: float, quadratic: float) -> float:
@@ -398,7 +408,10 @@ def _by_samples(
         return image - v * (problem.inner(v, p) / stiffness) if stiffness else image
 
     # scaling the features helps where the samples determine them all, and spoils the few directions otherwise
-    diagonal = None if few or not isinstance(problem, LinearProblem) else 1.0 + problem.X.diagonal(weights, picked)
+    diagonal = None
+    if not few and isinstance(problem, LinearProblem):
+        diagonal = 1.0 + problem.X.diagonal(weights, picked)
+        diagonal = np.maximum(diagonal - v * v / stiffness, 1.0) if stiffness else diagonal
     p = conjugate_gradient(apply, rhs, problem.inner, diagonal, tol=0.03 if few else 0.3, steps=CG_STEPS)
     curved.hard |= products >= CG_STEPS
     return p, products * 2 * len(picked) / problem.n

@@ -13,6 +13,8 @@ import numpy as np
 from .losses import Array, Loss
 
 SMALL = 64  # below this many breaks a sort is cheaper than another round
+MANY = 5000  # samples from which a bracket is looked for first
+HALVINGS = 14  # of the bracket
 
 
 def crossing(level: float, rate: float, at: Array, jump: Array, bend: Array) -> float:
@@ -60,6 +62,10 @@ def minimize_along(
     Its derivative is piecewise linear: the sample i adds c_i change_i l'(m_i + t change_i), which breaks where the
     margin meets a kink of the loss.
     """
+    if len(margins) > MANY:
+        bracket = _bracket(loss, cost, margins, change, linear, quadratic)
+        if bracket is not None:
+            return _inside(loss, cost, margins, change, *bracket)
     # a margin that meets its kink at |t| > 1e290 only does not move
     moving = (np.abs(change) > 1e-290 * (1.0 + np.abs(margins))) & (cost > 0)
     cost, margins, change = cost[moving], margins[moving], change[moving]
@@ -76,3 +82,49 @@ def minimize_along(
         jump.append(np.abs(pull) * slope_jump)
         bend.append(pull * np.abs(change) * curvature_jump)
     return crossing(level, rate, np.concatenate(at), np.concatenate(jump), np.concatenate(bend))
+
+
+def _bracket(loss, cost, margins, change, linear, quadratic) -> tuple[float, float, float, float] | None:
+    """(low, high, derivative at low, its own derivative there) with the minimum in between; None if it is far away."""
+    from .cpu_kernels import slope_along
+
+    def slope(t: float) -> tuple[float, float]:
+        first, second = slope_along(margins, change, t, cost, loss.tilt, loss.bend, loss.bound)
+        return linear + quadratic * t + first, quadratic + second
+
+    here = slope(0.0)
+    side = 1.0 if here[0] < 0.0 else -1.0
+    near, far, at_near = 0.0, side, here
+    for _ in range(40):
+        at_far = slope(far)
+        if side * at_far[0] >= 0.0:
+            break
+        near, far, at_near = far, 2.0 * far, at_far
+    else:
+        return None
+    low, high, at_low = (near, far, at_near) if side > 0 else (far, near, at_far)
+    if not at_low[0] < 0.0:
+        return None
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        at_middle = slope(middle)
+        if at_middle[0] < 0.0:
+            low, at_low = middle, at_middle
+        else:
+            high = middle
+    return low, high, *at_low
+
+
+def _inside(loss, cost, margins, change, low, high, level, rate) -> float:
+    """The crossing in (low, high], where the derivative at low is `level` and rises at `rate`: few breaks are left."""
+    at, jump, bend = [], [], []
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for place, slope_jump, curvature_jump in loss.kinks:
+            when = (place - margins) / change
+            some = np.flatnonzero((when > low) & (when <= high))
+            pull = cost[some] * change[some]
+            at.append(when[some] - low)
+            jump.append(np.abs(pull) * slope_jump)
+            bend.append(pull * np.abs(change[some]) * curvature_jump)
+    t = crossing(level, rate, np.concatenate(at), np.concatenate(jump), np.concatenate(bend))
+    return min(max(low + t, low), high)

@@ -121,7 +121,7 @@ class DualCoordinateAscent(Solver):
         visits, before = 0, state.passes
         for _ in range(ROUNDS):
             visits += self._pass(problem, state)
-            if visits >= len(state.order):
+            if visits >= len(state.order) or state.belief <= state.tol:
                 break
         state.passes += visits / max(len(state.order), 1)
         if state.passes // REFRESH > before // REFRESH:
@@ -166,12 +166,13 @@ class DualCoordinateAscent(Solver):
         state.b = state.centre + state.reach * state.balance[0]
         if problem.intercept == "free":
             state.centre = state.b
-        state.belief = np.inf
-        if visited == len(state.order) and problem.kind == "linear":
-            dual = problem.dual(state.alpha, state.work)
-            primal = dual + state.limits[4]
-            state.belief = state.limits[4] / primal if primal > 0 else np.inf
-        self._call_back(problem, state, visited)
+        state.belief = gap = np.inf
+        if problem.kind == "linear":
+            primal = problem.dual(state.alpha, state.work) + state.limits[4]
+            gap = state.limits[4] / primal if primal > 0 else np.inf
+        if visited == len(state.order):
+            state.belief = gap
+        self._call_back(state, visited, close=gap <= state.tol)
         return visited
 
     def _together(self, problem: Problem, state: State, parts: int) -> None:
@@ -219,12 +220,12 @@ class DualCoordinateAscent(Solver):
         curve = float(change @ change) + float(np.sum(stiffness * move * move)) + state.reach * turn * turn
         return min(max(gain / curve, 0.0), 1.0) if curve > 0.0 else 1.0
 
-    def _call_back(self, problem: Problem, state: State, visited: int) -> None:
+    def _call_back(self, state: State, visited: int, close: bool) -> None:
         """Set the limits for the next pass; once the active ones have settled, take back those put aside."""
         high, low = state.limits[0], state.limits[1]
         if visited == len(state.order):
             state.settled = SETTLED * (high - low)
-        if not self.shrink or high - low <= state.settled:
+        if not self.shrink or close or high - low <= state.settled:
             state.active = len(state.order)
             state.limits[2:4] = np.inf, -np.inf
         else:
