@@ -50,6 +50,7 @@ STAGES, IDLE = 200, 6  # in all, and without a smaller gap
 SETTLED = 0.3  # of the stages' part of the gap may be left to Newton when a stage ends
 SHRINK = {True: 0.5, False: 0.7}  # h of the next stage over h of this one: a small h is hard on conjugate gradients
 FIRST_H, LAST_H = 2.0, 1e-6
+START_H = 20  # h over the relative gap of a given alpha
 SAMPLE, SAMPLE_ROWS = 16, 100  # a large problem starts from one in so many samples, and so many for each feature
 SAMPLE_GAP = 0.02  # ... solved to this relative gap
 CG_STEPS = 250
@@ -163,11 +164,8 @@ def begin_path(problem: Problem, f: Array | None = None, b: float = 0.0, alpha: 
     centre = np.full(problem.n, 0.5) if alpha is None else problem.share(np.minimum(alpha, problem.upper))
     if alpha is not None and h:  # a good alpha needs little smoothing
         primal = problem.primal(f, b, problem.y * margins - b)
-        h = (
-            float(np.clip((primal - problem.dual(problem.repair(alpha))) / primal, 100 * LAST_H, h))
-            if primal > 0
-            else h
-        )
+        gap = (primal - problem.dual(problem.repair(alpha))) / primal if primal > 0 else 1.0
+        h = float(np.clip(START_H * gap, 100 * LAST_H, h))
     play = Play(None, problem.y, problem.cost, centre, margins, np.zeros(problem.n))
     nothing = np.zeros(problem.size)
     explicit = isinstance(problem, LinearProblem) and problem.size <= EXPLICIT

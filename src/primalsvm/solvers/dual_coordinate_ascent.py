@@ -140,9 +140,13 @@ class DualCoordinateAscent(Solver):
         """Will it take too long? The hinge is given its time: it ends all at once, when the right alpha_i are free."""
         last, state.checked, state.check = state.checked, state.least, 2.0 * state.passes
         if not problem.loss.smooth:
+            state.check = TOO_LONG[False]
             return state.passes >= TOO_LONG[False]
-        rate = np.log(last / state.least) / (0.5 * state.passes) if np.isfinite(last) else np.inf
-        return np.log(state.least / max(state.tol, 1e-12)) > TOO_LONG[True] * rate
+        aim = max(state.tol, 1e-12)
+        if not aim < state.least < last < np.inf:
+            return bool(aim < state.least == last < np.inf)  # there, too early to tell, or no progress at all
+        rate = np.log(last / state.least) / (0.5 * state.passes)
+        return bool(np.log(state.least / aim) > TOO_LONG[True] * rate)
 
     def _newton(self, problem: Problem, state: State) -> None:
         path = state.path

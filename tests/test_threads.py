@@ -1,0 +1,152 @@
+"""Threads inside a fit: the same problem, the same bits for the same number of them, and nobody converges elsewhere."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, solve
+from primalsvm import matrix as storage
+from primalsvm.matrix import as_matrix
+from primalsvm.solvers import DualCoordinateAscent, Newton, explain_choice
+from primalsvm.solvers import dual_coordinate_ascent as ascent
+
+LOSSES = [Hinge(), SquaredHinge(), Huber(0.3)]
+
+
+@pytest.fixture(autouse=True)
+def no_part_is_too_small(monkeypatch):
+    monkeypatch.setattr(storage, "THREAD_WORK", 50)
+    monkeypatch.setattr(ascent, "PART_ENTRIES", 10)
+
+
+def text(threads, loss, intercept="none", n=400, d=600, dense=False):
+    """Sparse rows of unit length; or dense ones in few directions, where threads get in each other's way most."""
+    rng = np.random.default_rng(0)
+    X = sp.random(n, d, 0.02, format="csr", rng=rng) if not dense else rng.standard_normal((n, 3)) @ np.ones((3, 8))
+    y = np.where(X @ rng.standard_normal(X.shape[1]) + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return LinearProblem(y, rng.uniform(0.5, 1.5, n), loss, intercept, X=as_matrix(X, threads))
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["sparse", "nearly one direction"])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("intercept", ["none", "penalized", "free"])
+@pytest.mark.parametrize("solver", [Newton(), DualCoordinateAscent(finish=False)], ids=lambda s: s.name)
+def test_two_threads_find_the_same_optimum(solver, intercept, loss, dense):
+    one, two = (
+        solve(text(threads, loss, intercept, dense=dense), solver, tol=1e-5, max_iter=3000) for threads in (1, 2)
+    )
+    assert two.certificate.relative_gap <= 1e-5
+    assert one.certificate.dual <= two.certificate.primal and two.certificate.dual <= one.certificate.primal
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["sparse", "nearly one direction"])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("intercept", ["none", "penalized"])
+def test_the_dual_never_falls_and_the_sums_stay_true(intercept, loss, dense):
+    problem = text(3, loss, intercept, dense=dense)
+    solver = DualCoordinateAscent(finish=False)
+    state = solver.init(problem)
+    before = problem.dual(state.alpha)
+    for _ in range(30):
+        solver._pass(problem, state)
+        now = problem.dual(state.alpha)
+        assert now >= before - 1e-12 * abs(now)
+        before = now
+        assert ((state.alpha >= 0) & (state.alpha <= problem.upper)).all()
+        np.testing.assert_allclose(state.work, problem.function(state.alpha), rtol=0, atol=1e-9)
+        assert state.balance[0] == pytest.approx(np.sum(state.alpha * problem.y), abs=1e-9)
+        assert sorted(state.order) == list(range(problem.n))
+
+
+@pytest.mark.parametrize("solver", ["newton", "dual_coordinate_ascent"])
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_the_same_threads_give_the_same_bits(solver, jobs):
+    problem = text(1, Hinge())
+    first, second = (
+        LinearSVC("hinge", solver=solver, n_jobs=jobs, tol=1e-4).fit(problem.X.csr, problem.y) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    np.testing.assert_array_equal(first.intercept_, second.intercept_)
+    np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
+
+
+def test_one_problem_gets_all_threads_and_several_share_them():
+    X, y = np.random.default_rng(0).standard_normal((60, 4)), np.arange(60) % 3
+    assert LinearSVC(n_jobs=4)._prepare(X, y == 0, None).matrix.threads == 4
+    assert LinearSVC(n_jobs=4)._prepare(X, y, None).matrix.threads == 1
+    assert LinearSVC()._prepare(X, y == 0, None).matrix.threads == 1
+
+
+# --- who solves what --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "chosen", "why"),
+    [
+        (50, 10, "newton", "newton, with a matrix of the 10 features"),
+        (4000, 1200, "newton", "newton, by conjugate gradients: 4000 samples for 1200 features"),
+        (100, 1200, "dual_coordinate_ascent", "dual_coordinate_ascent: 1200 features are many for 100 samples"),
+    ],
+)
+def test_auto_says_what_it_chose_and_why(n, d, chosen, why, capsys):
+    rng = np.random.default_rng(0)
+    X, y = sp.random(n, d, 0.01, format="csr", rng=rng), np.arange(n) % 2
+    model = LinearSVC(verbose=1, max_iter=3, tol=0.5).fit(X, y)
+    assert f"[LinearSVC] solver: {why}\n" in capsys.readouterr().out
+    assert model.solver_.name == model.certificate_.solver == chosen
+    problem = LinearProblem(2.0 * y - 1, np.ones(n), Hinge(), X=as_matrix(X))
+    assert explain_choice(problem) == why
+
+
+# --- what the ascent believes, averages and hands over ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_the_belief_is_about_the_gap(loss):
+    """Met along the pass, so of alpha a little earlier: above the gap at its end, about below the one before."""
+    problem = text(1, loss)
+    solver = DualCoordinateAscent(shrink=False, finish=False)
+    state = solver.init(problem)
+    gaps, beliefs = [], []
+    for _ in range(12):
+        solver._pass(problem, state)
+        primal = problem.primal(state.work, 0.0)
+        gaps.append((primal - problem.dual(state.alpha)) / primal)
+        beliefs.append(state.belief)
+    assert all(now <= belief for now, belief in zip(gaps, beliefs, strict=True))
+    assert all(belief <= 1.5 * before for belief, before in zip(beliefs[1:], gaps, strict=False))
+
+
+def hard():
+    """Nearly separable with a large C: the ascent crawls."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((150, 200)) * 10.0 ** rng.uniform(-1, 1, 200)
+    y = np.where(X @ rng.standard_normal(200) + 3 * rng.standard_normal(150) > 0, 1.0, -1.0)
+    return X, y
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_newton_finishes_what_the_ascent_cannot(loss, intercept, monkeypatch):
+    monkeypatch.setattr(ascent, "TOO_LONG", {True: 10, False: 60})
+    X, y = hard()
+    problem = LinearProblem(y, np.full(len(y), 100.0), loss, intercept, X=as_matrix(X))
+    alone, helped = (
+        solve(problem, DualCoordinateAscent(finish=finish), tol=1e-7, max_iter=90) for finish in (False, True)
+    )
+    assert helped.certificate.relative_gap <= 1e-7 < alone.certificate.relative_gap
+
+
+def test_the_average_is_offered_where_it_is_better():
+    """A window's average, times the best factor, has a smaller P than the last f at large C."""
+    X, y = hard()
+    problem = LinearProblem(y, np.full(len(y), 100.0), Hinge(), "none", X=as_matrix(X))
+    solver = DualCoordinateAscent(finish=False)
+    state = solver.init(problem)
+    offered = 0
+    for _ in range(120):
+        solver.step(problem, state)
+        if state.f is not state.work:
+            offered += 1
+            assert problem.primal(state.f, 0.0) <= problem.primal(state.work, 0.0)
+    assert offered >= 2
