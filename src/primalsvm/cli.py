@@ -96,7 +96,7 @@ def train(
     intercept: Annotated[InterceptName, typer.Option(help="LIBLINEAR's is penalized.")] = "free",
     multi_class: Annotated[Literal["ovr", "ovo"], typer.Option(help="One class against the rest, or pairs.")] = "ovr",
     class_weight: Annotated[Literal["balanced"] | None, typer.Option(help="All classes count the same.")] = None,
-    jobs: Annotated[int, typer.Option(help="Binary problems to solve at once; -1 for all cores.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = 1,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.")] = None,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")] = False,
