@@ -1,8 +1,11 @@
 """Threads inside a fit: the same problem, the same bits for the same number of them, and nobody converges elsewhere."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, solve
 from primalsvm import matrix as storage
@@ -83,15 +86,18 @@ def test_one_problem_gets_all_threads_and_several_share_them():
 @pytest.mark.parametrize(
     ("n", "d", "chosen", "why"),
     [
-        (50, 10, "newton", "newton, with a matrix of the 10 features"),
-        (4000, 1200, "newton", "newton, by conjugate gradients: 4000 samples for 1200 features"),
+        (50, 10, "newton", "newton: a matrix of the 10 features is cheap"),
+        (4000, 1200, "newton", "newton: 4000 samples are many for 1200 features; by conjugate gradients"),
         (100, 1200, "dual_coordinate_ascent", "dual_coordinate_ascent: 1200 features are many for 100 samples"),
+        (60, 12, "dual_coordinate_ascent", "dual_coordinate_ascent: sparse, and C is small for the length of the rows"),
     ],
 )
 def test_auto_says_what_it_chose_and_why(n, d, chosen, why, capsys):
     rng = np.random.default_rng(0)
-    X, y = sp.random(n, d, 0.01, format="csr", rng=rng), np.arange(n) % 2
-    model = LinearSVC(verbose=1, max_iter=3, tol=0.5).fit(X, y)
+    X, y = (1e-3 if d == 12 else 10.0) * sp.random(n, d, 0.2, format="csr", rng=rng), np.arange(n) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LinearSVC(verbose=1, max_iter=3, tol=0.5).fit(X, y)
     assert f"[LinearSVC] solver: {why}\n" in capsys.readouterr().out
     assert model.solver_.name == model.certificate_.solver == chosen
     problem = LinearProblem(2.0 * y - 1, np.ones(n), Hinge(), X=as_matrix(X))

@@ -62,10 +62,11 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Weight of the losses against the norm of w.
     solver : str or Solver, default="auto"
-        "auto" takes "newton" for up to a thousand features or many samples for each, else
-        "dual_coordinate_ascent"; ``verbose=1`` says which and why, ``solver_`` keeps it. Also "cutting_plane",
-        "projected_gradient", "gradient_descent" (smooth losses), "subgradient" and "pegasos" (Lipschitz losses),
-        "hyperpass" (Lipschitz losses, no free intercept), or an object such as ``Pegasos(batch=100)``.
+        "auto" takes "newton" for up to a thousand features or many samples for each, "dual_coordinate_ascent" for more
+        features and for sparse data at small C; ``verbose=1`` says which and why, ``solver_`` keeps it. Also
+        "cutting_plane", "projected_gradient", "gradient_descent" (smooth losses), "subgradient" and "pegasos"
+        (Lipschitz losses), "hyperpass" (Lipschitz losses, no free intercept), or an object such as
+        ``Pegasos(batch=100)``.
     tol : float, default=1e-3
         Relative duality gap to reach: the model is then proven to be within that fraction of its own objective.
     max_iter : int, default=1000
@@ -204,9 +205,8 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
         )
-        check_classification_targets(y)
-        classes = np.unique(y)
-        labels = np.searchsorted(classes, y)  # return_inverse would sort with positions, ten times slower
+        classes, labels = _classes(y)
+        check_classification_targets(classes)
         weight = self._sample_weight(X, sample_weight, classes, y, labels)
         if np.count_nonzero(np.bincount(labels[weight > 0])) < 2:
             raise ValueError(
@@ -384,6 +384,17 @@ def _run_all(run: Callable[[int], Result], n: int, jobs: int, interrupted: threa
             interrupted.set()
         results = [future.result() for future in futures]
         return results + [run(k) for k in range(len(futures), n)]  # what Ctrl-C kept from starting
+
+
+def _classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in order, and each sample's place among them. For two classes of numbers no sort is needed."""
+    if y.dtype.kind in "biuf" and len(y):
+        low, high = y.min(), y.max()
+        second = y == high
+        if low < high and np.all(second | (y == low)):
+            return np.array([low, high]), second.astype(np.int64)
+    classes = np.unique(y)
+    return classes, np.searchsorted(classes, y)  # return_inverse would sort with positions, ten times slower
 
 
 def _is_number(value) -> bool:

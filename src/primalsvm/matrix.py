@@ -36,7 +36,7 @@ from .rows import DenseRows, SparseRows
 
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
-THREAD_WORK = 200_000  # entries of X: what a thread should have to do, at least, to be worth waking
+THREAD_WORK = 400_000  # entries of X: what a thread should have to do, at least, to be worth waking
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
 
 Answer = TypeVar("Answer")
@@ -82,9 +82,9 @@ class _Matrix:
     threads: int = 1
     block: int  # rows that transpose_matvec sums up at a time
 
-    def _cuts(self, count: int) -> list[int]:
-        """Where to cut so many rows for the threads."""
-        work = count * self.entries / max(self.shape[0], 1)
+    def _cuts(self, count: int, power: int = 1) -> list[int]:
+        """Where to cut so many rows for the threads; `power` 2: the work grows with the square of a row's length."""
+        work = count * (self.entries / max(self.shape[0], 1)) ** power
         parts = max(1, min(self.threads, int(work / THREAD_WORK), count))
         return [count * k // parts for k in range(parts + 1)]
 
@@ -168,7 +168,7 @@ class Dense(_Matrix):
                 total += block.T @ block
             return total
 
-        return _sum(in_parts(self._cuts(len(picked)), work))
+        return _sum(in_parts(self._cuts(len(picked), 2), work))
 
     def diagonal(self, weights: Array, picked: np.ndarray) -> Array:
         """The diagonal of gram(weights, picked)."""
@@ -221,7 +221,7 @@ class Sparse(_Matrix):
             add_gram(self.rows, picked, begin, end, weights, total)
             return total
 
-        upper = _sum(in_parts(self._cuts(len(picked)), work))
+        upper = _sum(in_parts(self._cuts(len(picked), 2), work))
         diagonal = upper.diagonal().copy()
         upper += upper.T
         np.fill_diagonal(upper, diagonal)

@@ -52,7 +52,7 @@ class Problem:
         self.cost = np.ascontiguousarray(self.cost, dtype=np.float64)
         if self.y.ndim != 1 or self.cost.ndim != 1:
             raise ValueError(f"y and cost must be vectors, got shapes {self.y.shape} and {self.cost.shape}.")
-        if not np.isin(self.y, (-1.0, 1.0)).all():
+        if not (np.abs(self.y) == 1.0).all():
             raise ValueError("y must hold -1 and +1 only.")
         if not (np.isfinite(self.cost).all() and (self.cost >= 0).all()):
             raise ValueError("the costs C * weight must be finite and not negative.")

@@ -1,7 +1,10 @@
 """One algorithm per file. A solver is given by name or as an object: make_solver("pegasos"), Pegasos(batch=100)."""
 
+import numpy as np
+
+from ..matrix import Sparse
 from ..newton_path import EXPLICIT
-from ..problem import Problem
+from ..problem import LinearProblem, Problem
 from ..solve import Solver
 from .cutting_plane import CuttingPlane
 from .dual_coordinate_ascent import DualCoordinateAscent
@@ -13,6 +16,7 @@ from .projected_gradient import ProjectedGradient
 from .subgradient import Subgradient
 
 MANY_SAMPLES = 3  # for each feature, from which second order wins although the features are many
+LIGHT = 0.5  # mean of c |x|^2, below which passes over sparse rows win
 
 __all__ = [
     "CuttingPlane",
@@ -42,18 +46,24 @@ def make_solver(solver: str | Solver, problem: Problem | None = None) -> Solver:
 
 def choose_solver(problem: Problem) -> Solver:
     """Second order where a Hessian of the features is cheap or well determined; else a pass at a time."""
-    if problem.kind == "linear" and (problem.size <= EXPLICIT or problem.n >= MANY_SAMPLES * problem.size):
-        return Newton()
-    return DualCoordinateAscent()
+    return _choose(problem)[0]
 
 
 def explain_choice(problem: Problem) -> str:
     """What choose_solver takes and why, in one line."""
-    name, n, d = choose_solver(problem).name, problem.n, problem.size
-    if problem.kind != "linear":
-        return f"{name}, for a kernel problem"
+    solver, why = _choose(problem)
+    return f"{solver.name}: {why}"
+
+
+def _choose(problem: Problem) -> tuple[Solver, str]:
+    n, d = problem.n, problem.size
+    if not isinstance(problem, LinearProblem):
+        return DualCoordinateAscent(), "a kernel problem"
+    # c |x|^2 is how far a single alpha_i can move its own margin: where that is little, few passes settle everything
+    if isinstance(problem.X, Sparse) and float(np.mean(problem.cost * problem.squared_norms)) < LIGHT:
+        return DualCoordinateAscent(), "sparse, and C is small for the length of the rows"
     if d <= EXPLICIT:
-        return f"{name}, with a matrix of the {d} features"
+        return Newton(), f"a matrix of the {d} features is cheap"
     if n >= MANY_SAMPLES * d:
-        return f"{name}, by conjugate gradients: {n} samples for {d} features"
-    return f"{name}: {d} features are many for {n} samples"
+        return Newton(), f"{n} samples are many for {d} features; by conjugate gradients"
+    return DualCoordinateAscent(), f"{d} features are many for {n} samples"
