@@ -187,6 +187,22 @@ def test_threads_change_nothing_beyond_rounding_and_repeat_to_the_bit(layout, dt
         np.testing.assert_array_equal(product(several), product(several))
 
 
+@pytest.mark.parametrize("layout", ["dense", "csr int32"])
+def test_the_gram_of_all_rows_is_kept_for_the_next_who_asks(layout, monkeypatch):
+    X = as_matrix(LAYOUTS[layout](values(np.float64)))
+    weights, everyone = SAMPLE_WEIGHTS**2, np.arange(N)
+    given = X.gram(weights, everyone)
+    first = given.copy()
+    given += 1.0  # the caller may change what it got
+    monkeypatch.setattr(type(X), "_gram", lambda *_: pytest.fail("made again"))
+    np.testing.assert_array_equal(X.gram(weights, everyone), first)
+    monkeypatch.undo()
+    other = X.gram(weights[::-1].copy(), everyone)  # other weights, or the same for other rows, are another matrix
+    again = X.gram(weights[::-1].copy(), everyone[::-1].copy())
+    assert not np.allclose(other, first)
+    np.testing.assert_allclose(again, first, rtol=1e-12)
+
+
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 

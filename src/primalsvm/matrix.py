@@ -81,6 +81,7 @@ class _Matrix:
     rows: DenseRows | SparseRows
     threads: int = 1
     block: int  # rows that transpose_matvec sums up at a time
+    _whole: tuple[Array, Array] | None = None  # the last gram of all rows, and its weights
 
     def _cuts(self, count: int, power: int = 1) -> list[int]:
         """Where to cut so many rows for the threads; `power` 2: the work grows with the square of a row's length."""
@@ -121,6 +122,19 @@ class _Matrix:
 
         return _sum(in_parts(self._cuts(len(a)), work))
 
+    def gram(self, weights: Array, picked: np.ndarray) -> Array:
+        """X[picked]' diag(weights) X[picked]. That of all rows is kept: every class against the rest begins with it."""
+        whole = len(picked) == self.shape[0] and np.array_equal(picked, np.arange(len(picked)))
+        if whole and self._whole is not None and np.array_equal(self._whole[0], weights):
+            return self._whole[1].copy()
+        out = self._gram(weights, picked)
+        if whole:
+            self._whole = (weights.copy(), out.copy())
+        return out
+
+    def _gram(self, weights: Array, picked: np.ndarray) -> Array:
+        raise NotImplementedError
+
 
 class Dense(_Matrix):
     """A C-contiguous float32 or float64 array; never copied, never upcast as a whole."""
@@ -155,7 +169,7 @@ class Dense(_Matrix):
 
         return _sum(in_parts(self._cuts(len(a)), work))
 
-    def gram(self, weights: Array, picked: np.ndarray) -> Array:
+    def _gram(self, weights, picked):
         d = self.shape[1]
         size = max(1, BLOCK_BYTES // (8 * max(d, 1)))
         roots = np.sqrt(weights)
@@ -209,7 +223,7 @@ class Sparse(_Matrix):
         self.block = max(BLOCK_ROWS, 4 * self.shape[1] * self.shape[0] // max(self.entries, 1))
         self.matvec_terms = int(np.diff(csr.indptr).max(initial=0))
 
-    def gram(self, weights: Array, picked: np.ndarray) -> Array:
+    def _gram(self, weights, picked):
         from .cpu_kernels import add_gram
 
         n, d = self.shape
