@@ -170,14 +170,17 @@ class DualCoordinateAscent(Solver):
         state.b = state.centre + state.reach * state.balance[0]
         if problem.intercept == "free":
             state.centre = state.b
-        state.belief = gap = np.inf
-        if problem.kind == "linear":
-            primal = problem.dual(state.alpha, state.work) + state.limits[4]
-            gap = state.limits[4] / primal if primal > 0 else np.inf
-        if visited == len(state.order):
-            state.belief = gap
+        primal = self._dual(problem, state) + state.limits[4]
+        gap = state.limits[4] / primal if primal > 0 else np.inf
+        state.belief = gap if visited == len(state.order) else np.inf
         self._call_back(state, visited, close=gap <= state.tol)
         return visited
+
+    @staticmethod
+    def _dual(problem: Problem, state: State) -> float:
+        """D(alpha) without a pass."""
+        square = state.work @ (state.work if problem.kind == "linear" else state.alpha * problem.y)
+        return problem.dual_gain(state.alpha) - 0.5 * float(square) - problem.penalty(problem.intercept_of(state.alpha))
 
     def _together(self, problem: Problem, state: State, parts: int) -> None:
         """One pass over the active samples by several threads."""
@@ -252,7 +255,7 @@ class DualCoordinateAscent(Solver):
             square = float(f @ f)
             factor = minimize_along(problem.loss, problem.cost, 0.0 * margins, margins, quadratic=square)
         primal = problem.primal(factor * f, state.b, factor * (problem.y * margins - state.b))
-        gap = primal - problem.dual(state.alpha, state.work)
+        gap = primal - self._dual(problem, state)
         if primal > 0 and gap / primal < state.belief:
             state.f, state.belief = factor * f, gap / primal
 
