@@ -1,5 +1,8 @@
 """Threads inside a fit: the same problem, the same bits for the same number of them, and nobody converges elsewhere."""
 
+import os
+import signal
+import time
 import warnings
 
 import numpy as np
@@ -78,6 +81,26 @@ def test_one_problem_gets_all_threads_and_several_share_them():
     assert LinearSVC(n_jobs=4)._prepare(X, y == 0, None).matrix.threads == 4
     assert LinearSVC(n_jobs=4)._prepare(X, y, None).matrix.threads == 1
     assert LinearSVC()._prepare(X, y == 0, None).matrix.threads == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    problem = text(2, Hinge())
+    expected = problem.scores(np.ones(problem.size))
+    child = os.fork()
+    if child == 0:  # no pytest in here: say it by the exit status
+        same = np.array_equal(problem.scores(np.ones(problem.size)), expected)
+        os._exit(0 if same else 1)
+    for _ in range(200):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail("the child waits for threads that it does not have")
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 # --- who solves what --------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ certificate turns them into an error bound. transpose_matvec sums over blocks of
 block + n / block instead of n.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -56,6 +57,10 @@ def one_blas_thread() -> AbstractContextManager:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="primalsvm")
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads, and would wait for them for ever
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def in_parts(bounds: list[int], work: Callable[[int, int], Answer]) -> list[Answer]:
