@@ -23,6 +23,8 @@ LOSSES = [Hinge(), SquaredHinge(), Huber(0.3)]
 def no_part_is_too_small(monkeypatch):
     monkeypatch.setattr(storage, "THREAD_WORK", 50)
     monkeypatch.setattr(ascent, "PART_ENTRIES", 10)
+    monkeypatch.setattr(ascent, "COPIES", 0)
+    monkeypatch.setattr(ascent, "IN_STEP", 0.0)
 
 
 def text(threads, loss, intercept="none", n=400, d=600, dense=False):
@@ -62,6 +64,17 @@ def test_the_dual_never_falls_and_the_sums_stay_true(intercept, loss, dense):
         np.testing.assert_allclose(state.work, problem.function(state.alpha), rtol=0, atol=1e-9)
         assert state.balance[0] == pytest.approx(np.sum(state.alpha * problem.y), abs=1e-9)
         assert sorted(state.order) == list(range(problem.n))
+
+
+def test_threads_that_are_in_each_others_way_leave_it_to_one(monkeypatch):
+    monkeypatch.setattr(ascent, "IN_STEP", 0.9)
+    alone = []
+    for dense in (False, True):
+        problem, solver = text(2, SquaredHinge(), dense=dense), DualCoordinateAscent()
+        state = solver.init(problem)
+        solver._pass(problem, state)
+        alone.append(state.alone)
+    assert alone == [False, True]
 
 
 @pytest.mark.parametrize("solver", ["newton", "dual_coordinate_ascent"])

@@ -18,7 +18,7 @@ intercept's own optimum, not a penalised one.
 
 Threads work on parts of the active samples, each with its own copy of f, and meet several times a pass. What they did
 is put together with the step that maximises D along the sum of their changes: never worse than before, and the same
-for the same number of threads.
+for the same number of threads. Where that step is short they are in each other's way, and one goes on alone.
 
 At large C the last f jitters about the optimum: P is judged at the average of recent ones, times the best factor. Where
 many passes have not been enough, the rest is left to Newton's method (`newton_path`), which starts from this alpha.
@@ -36,14 +36,15 @@ from ..losses import Array
 from ..matrix import in_parts
 from ..newton_path import NewtonPath, advance, begin_path
 from ..piecewise import minimize_along
-from ..problem import Problem
+from ..problem import LinearProblem, Problem
 from ..solve import Solver, Start
 
 SETTLED = 0.1  # of the violation in the last full pass: then those put aside are looked at again
 ROUNDS = 10  # passes over the active samples in one step, at most: a call has its price too
 REFRESH = 100  # passes after which f is summed up again from alpha, against the drift of rounding
 MEETINGS = 8  # of the threads in a pass
-PART_ENTRIES = 50_000  # of X, which a thread should have to itself between two meetings
+PART_ENTRIES, COPIES = 50_000, 6  # of X, and times the length of f: what a thread should do between two meetings
+IN_STEP = 0.9  # of the sum of what they did: below, they are in each other's way, and one goes on alone
 AVERAGE = 16  # passes before averages are taken, and then in windows of a third of all passes
 FIRST_CHECK = 25  # passes after which, and after each doubling, what is left is guessed from the rate so far
 TOO_LONG = {True: 250, False: 600}  # passes, for a smooth loss and the hinge: then Newton takes over
@@ -72,6 +73,7 @@ class State:
     least: float = np.inf  # the smallest belief so far ...
     checked: float = np.inf  # ... and when it was last asked how fast that falls
     check: float = FIRST_CHECK
+    alone: bool = False  # one thread is enough
     path: NewtonPath | None = None  # Newton's, once it has taken over
     ended: bool = False
 
@@ -160,9 +162,9 @@ class DualCoordinateAscent(Solver):
         """One pass over the active samples; how many there were."""
         visited = state.active
         parts = 1
-        if problem.kind == "linear":
+        if isinstance(problem, LinearProblem) and not state.alone:
             chunk = problem.entries / problem.n * visited / MEETINGS
-            parts = max(1, min(problem.X.threads, int(chunk / PART_ENTRIES)))  # type: ignore[attr-defined]
+            parts = max(1, min(problem.X.threads, int(chunk / (PART_ENTRIES + COPIES * problem.size))))
         if parts > 1:
             self._together(problem, state, parts)
         else:
@@ -205,6 +207,7 @@ class DualCoordinateAscent(Solver):
             change = np.sum([part[0] for part in done], axis=0)
             turn = float(np.sum([part[1] for part in done]))
             scale = self._best_step(problem, state, members, old, change, turn)
+            state.alone |= scale < IN_STEP
             if scale < 1.0:
                 state.alpha[members] = old + scale * (state.alpha[members] - old)
             state.work += scale * change
