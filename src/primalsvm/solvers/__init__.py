@@ -16,7 +16,7 @@ from .projected_gradient import ProjectedGradient
 from .subgradient import Subgradient
 
 MANY_SAMPLES = 3  # for each feature, from which second order wins although the features are many
-LIGHT = 0.5  # mean of c |x|^2, below which passes over sparse rows win
+LIGHT = {True: 0.5, False: 2.0}  # mean of c |x|^2, below which passes over sparse rows win: smooth losses, the hinge
 
 __all__ = [
     "CuttingPlane",
@@ -60,7 +60,10 @@ def _choose(problem: Problem) -> tuple[Solver, str]:
     if not isinstance(problem, LinearProblem):
         return DualCoordinateAscent(), "a kernel problem"
     # c |x|^2 is how far a single alpha_i can move its own margin: where that is little, few passes settle everything
-    if isinstance(problem.X, Sparse) and float(np.mean(problem.cost * problem.squared_norms)) < LIGHT:
+    if (
+        isinstance(problem.X, Sparse)
+        and float(np.mean(problem.cost * problem.squared_norms)) < LIGHT[problem.loss.smooth]
+    ):
         return DualCoordinateAscent(), "sparse, and C is small for the length of the rows"
     if d <= EXPLICIT:
         return Newton(), f"a matrix of the {d} features is cheap"
