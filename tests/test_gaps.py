@@ -7,7 +7,7 @@ numbers (`HIGHS`).
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawn import every_intercept, every_kind, for_all, quarters, seeds
 from hypothesis import strategies as st
 from reference import kernel_primal_value, optimum, primal_value
 
@@ -26,22 +26,10 @@ from primalsvm.gaps import (
 )
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.matrix import as_matrix
-from primalsvm.problem import EPS, INTERCEPTS, KernelProblem, LinearProblem
+from primalsvm.problem import EPS, KernelProblem, LinearProblem
 
 HIGHS = 1e-7
 SCALING = 2.0
-
-every_intercept = pytest.mark.parametrize("intercept", INTERCEPTS)
-every_kind = pytest.mark.parametrize("kind", ["linear", "kernel"])
-seeds = st.integers(0, 10**6)
-
-
-def for_all(**strategies):
-    return lambda test: settings(max_examples=25, deadline=None)(given(**strategies)(test))
-
-
-def quarters(rng, size):
-    return rng.integers(-8, 9, size) / 4
 
 
 def make(seed, intercept="free", kind="linear", n=8, d=3, loss=Hinge()):  # noqa: B008 (frozen)

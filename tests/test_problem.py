@@ -9,30 +9,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from drawn import every_intercept, every_kind, for_all, quarters, seeds
 from hypothesis import strategies as st
 from reference import dual_value, kernel_primal_value, optimum, primal_value
 
 from primalsvm.certificate import bound_dual
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.matrix import as_matrix
-from primalsvm.problem import EPS, INTERCEPTS, KernelProblem, LinearProblem
+from primalsvm.problem import EPS, KernelProblem, LinearProblem
 
 LOSSES = [Hinge(), SquaredHinge(), Huber(0.5)]
 SCALING = 2.0  # of the penalised intercept
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-every_intercept = pytest.mark.parametrize("intercept", INTERCEPTS)
-every_kind = pytest.mark.parametrize("kind", ["linear", "kernel"])
-seeds = st.integers(0, 10**6)
-
-
-def for_all(**strategies):
-    return lambda test: settings(max_examples=25, deadline=None)(given(**strategies)(test))
-
-
-def quarters(rng, size):
-    return rng.integers(-8, 9, size) / 4
 
 
 def make(seed, loss, intercept, kind="linear", n=8, d=3, zero_costs=False):

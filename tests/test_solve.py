@@ -59,6 +59,26 @@ def test_callback_sees_every_record_and_stops_the_run():
     assert tuple(seen) == result.history[1:]
 
 
+def test_stop_is_asked_after_every_step_and_the_last_one_is_judged():
+    asked = []
+    result = solve(large(), DualCoordinateAscent(), tol=0.0, stop=lambda: asked.append(1) or len(asked) == 7)
+    assert (result.status, result.iterations, result.history[-1].iteration) == ("stopped", 7, 7)
+
+
+def test_ctrl_c_while_a_solver_sets_out_leaves_a_model_and_its_bound():
+    class Interrupted(GradientDescent):
+        name = "interrupted"
+
+        def init(self, problem, start=None):
+            raise KeyboardInterrupt
+
+    problem = large(SquaredHinge())
+    result = solve(problem, Interrupted())
+    Solver.registry.pop("interrupted")
+    assert result.status == "interrupted"
+    assert result.certificate.primal == pytest.approx(problem.primal(np.zeros(problem.size), 0.0))
+
+
 def test_certificates_take_about_a_tenth_of_the_work():
     result = solve(large(n=200), ProjectedGradient(), tol=0.0, max_iter=300)
     passes = result.history[-1].passes

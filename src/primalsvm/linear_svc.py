@@ -23,7 +23,7 @@ from .losses import Array, make_loss
 from .matrix import Matrix, as_matrix, one_blas_thread
 from .multiclass import Part, join, split
 from .problem import LinearProblem
-from .solve import Record, Result, Solver, Start, check_accepts, solve
+from .solve import Result, Solver, Start, check_accepts, solve
 from .solvers import explain_choice, make_solver
 
 INTERCEPTS = {True: "free", False: "none", "penalized": "penalized"}
@@ -306,9 +306,6 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         interrupted = threading.Event()
         begin = time.perf_counter()
 
-        def stop(record: Record) -> bool:
-            return interrupted.is_set() or bool(self.callback is not None and self.callback(record))
-
         def run(k: int) -> Result:
             left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begin)
             return solve(
@@ -317,7 +314,8 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
                 tol=self.tol,
                 max_iter=0 if interrupted.is_set() else self.max_iter,
                 max_seconds=left,
-                callback=stop,
+                callback=self.callback,
+                stop=interrupted.is_set,
                 start=starts[k],
                 verbose=parts[k].name if self.verbose else "",
             )

@@ -218,6 +218,7 @@ def solve(
     max_seconds: float | None = None,
     certify_every: int | None = None,
     callback: Callable[[Record], Any] | None = None,
+    stop: Callable[[], bool] | None = None,
     start: Start | None = None,
     verbose: str = "",
 ) -> Result:
@@ -229,6 +230,7 @@ def solve(
     max_iter, max_seconds : limits on the number of steps and on wall-clock time.
     certify_every : judge every so many steps; None lets judging take about a tenth of the work.
     callback : called with each Record; returning True stops the run with status "stopped".
+    stop : asked after every step; True ends the run with status "stopped".
     start : a point to start from, for instance that of a problem with a similar C.
     verbose : a name to print one line per certificate under; "" prints nothing.
 
@@ -240,12 +242,12 @@ def solve(
     seconds, iteration, status = 0.0, 0, ""
     state: Any = None
     try:
+        if start is None:
+            judge.begin(seconds)
         begin = time.perf_counter()
         state = solver.init(problem, start)
         seconds += time.perf_counter() - begin
-        if start is None:
-            judge.begin(seconds)
-        else:  # the start's own f, which need not be what a dual solver makes of its alpha
+        if start is not None:  # the start's own f, which need not be what a dual solver makes of its alpha
             judge.look(start, 0, seconds, state.passes)
             status = "converged" if judge.relative_gap <= tol else ""
         while not status:
@@ -258,9 +260,10 @@ def solve(
             iteration += 1
             out_of_time = max_seconds is not None and time.perf_counter() - clock >= max_seconds
             ended = getattr(state, "ended", False)  # a solver may know that it has nothing left to do
+            halted = stop is not None and stop()
             if not np.isfinite(state.f).all():
                 status = "diverged"
-            elif judge.due(state, iteration) or iteration >= max_iter or out_of_time or ended:
+            elif judge.due(state, iteration) or iteration >= max_iter or out_of_time or ended or halted:
                 point, believed = Start(state.f, state.b, state.alpha), getattr(state, "belief", np.inf)
                 # a solver without an alpha may need the deep look to see a small gap at all
                 deep = point.alpha is None and iteration > 1 and judge.deep_due(state.passes)
@@ -272,7 +275,7 @@ def solve(
                     print(f"[{verbose}] {judge.line()}", flush=True)
                 if judge.satisfied(state.passes):
                     status = "converged"
-                elif callback is not None and callback(judge.history[-1]):
+                elif (callback is not None and callback(judge.history[-1])) or halted:
                     status = "stopped"
                 elif ended or judge.stalled(iteration):
                     status = "stalled"
