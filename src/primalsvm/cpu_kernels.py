@@ -32,6 +32,10 @@ def row_prefetch(rows, i):
     """Ask for x_i, which is needed soon: its first 64 cache lines; after that the hardware has seen where it goes."""
 
 
+def row_locate(rows, i):
+    """Ask for where x_i lies, before it is asked for itself."""
+
+
 def _is_dense(rows) -> bool:
     return isinstance(rows, types.BaseNamedTuple) and getattr(rows, "instance_class", None) is DenseRows
 
@@ -76,7 +80,7 @@ def _row_add(rows, i, scale, w):
     return sparse
 
 
-AHEAD = 2  # samples: far enough for a row to arrive from memory, near enough to find it still in the cache
+AHEAD = 4  # samples: far enough for a row to arrive from memory, near enough to find it still in the cache
 
 
 def _prefetch(typing_context, array, position):
@@ -122,6 +126,13 @@ def _row_prefetch(rows, i):
             prefetch(rows.indices, k)
 
     return sparse
+
+
+@overload(row_locate)
+def _row_locate(rows, i):
+    if _is_dense(rows):
+        return lambda rows, i: None
+    return lambda rows, i: prefetch(rows.indptr, np.uint64(i))
 
 
 # products with some rows ----------------------------------------------------------------------------------------------
@@ -246,15 +257,18 @@ def _random_below(seed, n):
     return np.int64(x % np.uint64(n))
 
 
+TINY = 1e-300
+
+
 @njit(cache=True)
-def shuffle(order, size, seed):
-    """The first `size` of `order` in random order, in place."""
-    for k in range(size - 1, 0, -1):
+def shuffle(order, seed):
+    """`order` in random order, in place."""
+    for k in range(order.size - 1, 0, -1):
         j = _random_below(seed, k + 1)
         order[k], order[j] = order[j], order[k]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 def dual_coordinate_pass(
     rows,
     stored,
@@ -269,12 +283,15 @@ def dual_coordinate_pass(
     alpha,
     w,
     balance,
-    order,
     active,
+    block,
+    turns,
     limits,
     seed,
 ):
-    """Each alpha_i of the active ones set to its optimum, in random order; returns how many stay active.
+    """Each alpha_i of some active samples set to its optimum; those put aside become ~i in `active`.
+
+    turns: which of the blocks of `block` samples, and in which order; within a block the order is random.
 
     w is f's weights and `rows` are X's; or, where `stored`, w is the scores K (alpha y) and `rows` are K's.
     The intercept is  b = centre + reach * balance,  balance = sum alpha_i y_i  (reach = 0: b stays where it is).
@@ -282,62 +299,52 @@ def dual_coordinate_pass(
     beyond which an alpha_i at its bound is put aside (Hsieh et al. 2008, section 3.2); [4] the sum over the samples
     of c_i l(m_i) + alpha_i m_i - c_i r(alpha_i / c_i) as they were met, which is about the duality gap.
     """
-    shuffle(order, active, seed)
     high, low, lack = -np.inf, np.inf, 0.0
     total = balance[0]
-    k = 0
-    while k < active:
-        if k + AHEAD < active:
-            ahead = order[k + AHEAD]
-            if not stored:
-                row_prefetch(rows, ahead)
-            prefetch(alpha, np.uint64(ahead))
-            prefetch(y, np.uint64(ahead))
-            prefetch(cost, np.uint64(ahead))
-            prefetch(squared_norms, np.uint64(ahead))
-        i = order[k]
-        stiffness = bend / cost[i]
-        a = alpha[i]
-        score = w[i] if stored else row_dot(rows, i, w)
-        short = tilt - y[i] * (score + centre + reach * total)  # tilt - m_i
-        g = stiffness * a - short  # of -D in alpha_i
-        top = bound * cost[i]
-        best = top if short > 0.0 else 0.0  # the alpha_i that is minus the slope of the loss here
-        if bend > 0.0:
-            best = min(max(short / stiffness, 0.0), top)
-        if best > 0.0:
-            lack += best * (short - 0.5 * stiffness * best)
-        lack -= a * (short - 0.5 * stiffness * a)
-        projected = g
-        aside = False
-        if a <= 0.0:
-            aside = g > limits[2]
-            projected = min(g, 0.0)
-        elif a >= top:
-            aside = g < limits[3]
-            projected = max(g, 0.0)
-        if aside:
-            active -= 1
-            order[k], order[active] = order[active], order[k]
-            continue
-        high = max(high, projected)
-        low = min(low, projected)
-        if projected > 1e-14 or projected < -1e-14:
-            diagonal = squared_norms[i] + reach + stiffness
-            moved = top if g < 0.0 else 0.0  # an empty row: D is linear in alpha_i
-            if diagonal > 0.0:
-                moved = min(max(a - g / diagonal, 0.0), top)
-            change = (moved - a) * y[i]
-            if change != 0.0:
+    near = max(1, AHEAD // block)
+    for turn in range(turns.size):
+        begin = turns[turn] * block
+        if block > 1:
+            shuffle(active[begin : begin + block], seed)
+        soon = (turns[min(turn + near, turns.size - 1)] - turns[turn]) * block
+        later = (turns[min(turn + 2 * near, turns.size - 1)] - turns[turn]) * block
+        for k in range(begin, min(begin + block, active.size)):
+            ahead = active[min(k + later, active.size - 1)]
+            if not stored and ahead >= 0:
+                row_locate(rows, ahead)
+            ahead = active[min(k + soon, active.size - 1)]
+            if ahead >= 0:
+                if not stored:
+                    row_prefetch(rows, ahead)
+                prefetch(alpha, np.uint64(ahead))
+                prefetch(y, np.uint64(ahead))
+                prefetch(cost, np.uint64(ahead))
+                prefetch(squared_norms, np.uint64(ahead))
+            i = active[k]
+            a, top = alpha[i], bound * cost[i]
+            score = w[i] if stored else row_dot(rows, i, w)
+            short = tilt - y[i] * (score + centre + reach * total)  # tilt - m_i
+            stiffness, best = 0.0, top if short > 0.0 else 0.0  # best: the alpha_i that is minus the loss's slope here
+            if bend > 0.0:
+                stiffness = bend / cost[i]
+                best = min(max(short / stiffness, 0.0), top)
+            lack += (best - a) * (short - 0.5 * stiffness * (best + a))
+            g = stiffness * a - short  # of -D in alpha_i
+            if (a <= 0.0 and g > limits[2]) or (a >= top and g < limits[3]):
+                active[k] = ~i
+                continue
+            low = min(low, g if a < top else max(g, 0.0))
+            high = max(high, g if a > 0.0 else min(g, 0.0))
+            # an empty row has no diagonal: D is linear in its alpha_i, which then goes to an end
+            moved = min(max(a - g / max(squared_norms[i] + reach + stiffness, TINY), 0.0), top)
+            if moved != a and abs(g) > 1e-14:
                 alpha[i] = moved
-                total += change
-                row_add(rows, i, change, w)
-        k += 1
+                total += (moved - a) * y[i]
+                row_add(rows, i, (moved - a) * y[i], w)
     balance[0] = total
     limits[0] = high
     limits[1] = low
     limits[4] = lack
-    return active
 
 
 TINY_SCALE = 1e-6
@@ -357,7 +364,7 @@ def pegasos_pass(
     of weights before it (a lazy average, O(nnz) a step).
     """
     n = order.size
-    shuffle(order, n, seed)
+    shuffle(order, seed)
     pull = np.empty(batch)
     t, scale, square, weight, b, b_past, times = scalars
     for begin in range(0, n, batch):

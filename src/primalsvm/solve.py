@@ -270,7 +270,7 @@ def solve(
                 limit = JUDGING_SHARE * state.passes
                 found = judge.look(point, iteration, seconds, state.passes, deep=deep, max_passes=limit)
                 if believed <= judge.goal < found:  # too much: let it go further before the next look
-                    judge.goal *= 0.5
+                    judge.goal *= min(max(0.9 * judge.goal / found, 0.3), 0.9)
                 if verbose:
                     print(f"[{verbose}] {judge.line()}", flush=True)
                 if judge.satisfied(state.passes):
