@@ -54,6 +54,8 @@ START_H = 20  # h over the relative gap of a given alpha
 SAMPLE, SAMPLE_ROWS = 16, 100  # a large problem starts from one in so many samples, and so many for each feature
 SAMPLE_GAP = 0.02  # ... solved to this relative gap
 CG_STEPS = 250
+CLOSE, WORTH = {"tol": 0.3}, {"tol": 0.01, "worth": 0.3}  # ends of conjugate gradients: many curved samples, few
+TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples are few
 LIMIT = 1e-15  # of P: a gap that is rounding
 
 
@@ -153,7 +155,9 @@ class NewtonPath:
         return self.gap / self.primal if self.primal > 0 else 0.0
 
 
-def begin_path(problem: Problem, f: Array | None = None, b: float = 0.0, alpha: Array | None = None) -> NewtonPath:
+def begin_path(
+    problem: Problem, f: Array | None = None, b: float = 0.0, alpha: Array | None = None, least_h: float = 0.0
+) -> NewtonPath:
     """At a given point, and around a given alpha; or at the solution of a sample of the problem."""
     h = 0.0 if problem.loss.smooth else FIRST_H
     passes = 0.0
@@ -165,7 +169,7 @@ def begin_path(problem: Problem, f: Array | None = None, b: float = 0.0, alpha: 
     if alpha is not None and h:  # a good alpha needs little smoothing
         primal = problem.primal(f, b, problem.y * margins - b)
         gap = (primal - problem.dual(problem.repair(alpha))) / primal if primal > 0 else 1.0
-        h = float(np.clip(START_H * gap, 100 * LAST_H, h))
+        h = float(np.clip(START_H * gap, max(100 * LAST_H, least_h), h))
     play = Play(None, problem.y, problem.cost, centre, margins, np.zeros(problem.n))
     nothing = np.zeros(problem.size)
     explicit = isinstance(problem, LinearProblem) and problem.size <= EXPLICIT
@@ -405,12 +409,14 @@ def _by_samples(
         image = p + problem.adjoint(weights * problem.scores(p, picked), picked)
         return image - v * (problem.inner(v, p) / stiffness) if stiffness else image
 
-    # scaling the features helps where the samples determine them all, and spoils the few directions otherwise
+    # scaling the features helps where the samples determine them all; a little of it where they do not
     diagonal = None
-    if not few and isinstance(problem, LinearProblem):
-        diagonal = 1.0 + problem.X.diagonal(weights, picked)
-        diagonal = np.maximum(diagonal - v * v / stiffness, 1.0) if stiffness else diagonal
-    p = conjugate_gradient(apply, rhs, problem.inner, diagonal, tol=0.03 if few else 0.3, steps=CG_STEPS)
+    if isinstance(problem, LinearProblem):
+        diagonal = problem.X.diagonal(weights, picked)
+        if stiffness:
+            diagonal = np.maximum(diagonal - v * v / stiffness, 0.0)
+        diagonal = 1.0 + (TOUCH if few else 1.0) * diagonal
+    p = conjugate_gradient(apply, rhs, problem.inner, diagonal, steps=CG_STEPS, **(WORTH if few else CLOSE))
     curved.hard |= products >= CG_STEPS
     return p, products * 2 * len(picked) / problem.n
 
@@ -436,15 +442,21 @@ def conjugate_gradient(
     diagonal: Array | None = None,
     *,
     tol: float = 1e-3,
+    worth: float = 0.0,
     steps: int = 250,
 ) -> Array:
-    """Solve apply(x) = rhs, where apply is symmetric and positive in `inner`, preconditioned by a diagonal."""
+    """Solve apply(x) = rhs, where apply is symmetric and positive in `inner`, preconditioned by a diagonal.
+
+    Ends when the residual has fallen to `tol` of the first one; or when step k has added less than worth / k to what
+    1/2 <x, apply(x)> - <rhs, x> has fallen by (Nash & Sofer 1990): then the rest is better left to the next equation.
+    """
     x = np.zeros_like(rhs)
     residual = rhs.copy()
     scaled = residual if diagonal is None else residual / diagonal
     direction = scaled.copy()
     size = start = inner(residual, scaled)
-    for _ in range(steps):
+    fallen = 0.0
+    for k in range(steps):
         if size <= tol * tol * start:
             break
         image = apply(direction)
@@ -454,6 +466,10 @@ def conjugate_gradient(
         step = size / curve
         x += step * direction
         residual -= step * image
+        gain = 0.5 * step * size
+        fallen += gain
+        if (k + 1) * gain <= worth * fallen:
+            break
         scaled = residual if diagonal is None else residual / diagonal
         size, before = inner(residual, scaled), size
         direction = scaled + (size / before) * direction

@@ -1,4 +1,4 @@
-r"""Dual coordinate ascent, with a second-order finish.
+r"""Dual coordinate ascent, in turns with Newton's method where it is slow.
 
 Maximise D over one alpha_i at a time, exactly:
 
@@ -20,8 +20,14 @@ Threads work on parts of the active samples, each with its own copy of f, and me
 is put together with the step that maximises D along the sum of their changes: never worse than before, and the same
 for the same number of threads. Where that step is short they are in each other's way, and one goes on alone.
 
-At large C the last f jitters about the optimum: P is judged at the average of recent ones, times the best factor. Where
-many passes have not been enough, the rest is left to Newton's method (`newton_path`), which starts from this alpha.
+At large C the last f jitters about the optimum: P is judged at the average of recent ones, times the best factor.
+
+Where a turn of passes is not enough, Newton's method (`newton_path`) has the next one, from the best f so far and
+around this alpha; then the ascent goes on from Newton's alpha. Each is the other's remedy. Among the eigenvectors of
+the Hessian, conjugate gradients leave errors along those of large eigenvalue, which P hardly feels and D feels most;
+an ascent one sample at a time removes exactly these first (it is a smoother, in the words of multigrid). And the
+directions that take it for ever are the ones Newton finds at once. The best f and the best alpha need not come from
+the same turn.
 
 Hsieh, Chang, Lin, Keerthi, Sundararajan (2008), Algorithms 1 and 3; seed 004's Algorithm 3; for the intercept
 Rockafellar (1976), the method of multipliers on the dual.
@@ -48,8 +54,8 @@ MEETINGS = 8  # of the threads in a pass
 PART_ENTRIES, COPIES = 50_000, 6  # of X, and times the length of f: what a thread should do between two meetings
 IN_STEP = 0.9  # of the sum of what they did: below, they are in each other's way, and one goes on alone
 AVERAGE = 16  # passes before averages are taken, and then in windows of a third of all passes
-FIRST_CHECK = 25  # passes after which, and after each doubling, what is left is guessed from the rate so far
-TOO_LONG = {True: 250, False: 600}  # passes, for a smooth loss and the hinge: then Newton takes over
+TURN, GROWTH = 25, 1.5  # passes of the first turn, and each turn's length over that of the last one
+UNFINISHED = 2  # times its turn Newton may take for its first stage
 
 
 @dataclass
@@ -74,13 +80,18 @@ class State:
     lack: float = 0.0  # the gap as seen during the last pass
     belief: float = np.inf
     tol: float = 0.0
-    least: float = np.inf  # the smallest belief so far ...
-    checked: float = np.inf  # ... and when it was last asked how fast that falls
-    check: float = FIRST_CHECK
     alone: bool = False  # one thread is enough
-    path: NewtonPath | None = None  # Newton's, once it has taken over
+    rounds: int = 0  # passes over the active ones
+    turn: float = TURN  # length of a turn, in passes ...
+    turn_began: float = 0.0
+    began_with: float = np.inf  # ... and the belief half-way through
+    path: NewtonPath | None = None  # Newton's, when it has the turn
+    best: Start | None = None  # the best f and b of Newton's turns, and the best alpha of the ascent's,
+    primal: float = np.inf  # with their P
+    dual: float = -np.inf  # and D
+    h: float = 0.0  # Newton's, at the end of its last turn
+    least: float = np.inf  # the gap when Newton came to its end the last time
     ended: bool = False
-    rounds: int = 0
 
     @property
     def work_done(self) -> float:
@@ -94,7 +105,7 @@ class DualCoordinateAscent(Solver):
 
     name: ClassVar[str] = "dual_coordinate_ascent"
     shrink: bool = True
-    finish: bool = True
+    newton: bool = True  # takes turns where the ascent is slow
     seed: int = 0
 
     def init(self, problem: Problem, start: Start | None = None) -> State:
@@ -129,8 +140,11 @@ class DualCoordinateAscent(Solver):
 
     def step(self, problem: Problem, state: State) -> None:
         if state.path is not None:
-            self._newton(problem, state)
-            return
+            turn = state.turn if state.path.stages else UNFINISHED * state.turn
+            if not state.path.ended and state.path.passes - state.turn_began < turn:
+                self._newton(problem, state, state.path)
+                return
+            self._take_over(problem, state, state.path)
         visits, before = 0, state.passes
         for _ in range(ROUNDS):
             visits += self._pass(problem, state)
@@ -145,30 +159,63 @@ class DualCoordinateAscent(Solver):
             return
         state.f = state.work
         self._average(problem, state)
-        state.least = min(state.least, state.belief)
-        if self.finish and state.work_done >= state.check and self._is_slow(problem, state):
-            state.path = begin_path(problem, state.f, state.b, state.alpha)
-            state.path.passes += state.passes
+        if state.best is not None and problem.intercept != "free":
+            gap = (state.primal - self._dual(problem, state)) / state.primal
+            if gap < state.belief:
+                state.f, state.b, state.belief = state.best.f, state.best.b, gap
+        if self.newton and self._is_slow(state):
+            self._hand_over(problem, state)
 
-    def _is_slow(self, problem: Problem, state: State) -> bool:
-        """Will it take too long? The hinge is given its time: it ends all at once, when the right alpha_i are free."""
-        last, state.checked, state.check = state.checked, state.least, 2.0 * state.work_done
-        if not problem.loss.smooth:
-            state.check = TOO_LONG[False]
-            return state.work_done >= TOO_LONG[False]
-        aim = max(state.tol, 1e-12)
-        if not aim < state.least < last < np.inf:
-            return bool(aim < state.least == last < np.inf)  # there, too early to tell, or no progress at all
-        rate = np.log(last / state.least) / (0.5 * state.work_done)
-        return bool(np.log(state.least / aim) > TOO_LONG[True] * rate)
+    @staticmethod
+    def _is_slow(state: State) -> bool:
+        """Is the turn over, and would another one of the same length not be enough?"""
+        done = state.work_done - state.turn_began
+        if done < 0.5 * state.turn:
+            state.began_with = state.belief
+        if done < state.turn:
+            return False
+        rate = np.log(state.began_with / state.belief) / (0.5 * done) if 0 < state.belief < state.began_with else 0.0
+        return state.belief > 0 and bool(np.log(state.belief / max(state.tol, 1e-12)) > rate * state.turn)
 
-    def _newton(self, problem: Problem, state: State) -> None:
-        path = state.path
-        assert path is not None
+    def _hand_over(self, problem: Problem, state: State) -> None:
+        """Newton's turn, from the best f known."""
+        dual = self._dual(problem, state)
+        kept = None if state.best is None else state.best.alpha
+        if dual > state.dual:
+            state.dual, kept = dual, state.alpha.copy()
+        path = begin_path(problem, state.f, state.b, state.alpha, 0.5 * state.h)
+        if state.best is not None and state.primal < path.primal:
+            path = begin_path(problem, state.best.f, state.best.b, state.alpha, 0.5 * state.h)
+        state.best, state.primal = Start(path.f, path.b, kept), path.primal
+        path.passes += state.passes
+        state.path, state.turn_began = path, state.passes
+
+    def _newton(self, problem: Problem, state: State, path: NewtonPath) -> None:
         path.tol = state.tol
         advance(problem, path)
         state.f, state.b, state.alpha = path.f, path.b, path.alpha
-        state.belief, state.passes, state.ended = path.belief, path.passes, path.ended
+        state.belief, state.passes = path.belief, path.passes
+        if path.play.picked is None and state.best is not None:
+            if path.primal < state.primal:
+                state.best, state.primal = Start(path.f, path.b, state.best.alpha), path.primal
+            gap = (path.primal - state.dual) / path.primal if path.primal > 0 else 0.0
+            if gap < state.belief and problem.intercept != "free" and state.best.alpha is not None:
+                state.alpha, state.belief = state.best.alpha, gap
+        if path.ended:
+            state.ended = path.gap > 0.9 * state.least  # nor did the ascent help since the last time
+            state.least = min(state.least, path.gap)
+
+    def _take_over(self, problem: Problem, state: State, path: NewtonPath) -> None:
+        """The ascent's turn, from Newton's alpha."""
+        state.h, state.path, state.alpha = path.h, None, np.minimum(path.alpha, problem.upper)
+        if problem.intercept == "free":
+            state.centre = path.b
+        self._refresh(problem, state)
+        state.active = state.everyone.copy()
+        state.limits[2:4] = np.inf, -np.inf
+        state.lack, state.total[:], state.window = 0.0, 0.0, 0
+        state.window_end = max(state.window_end, state.passes + 1)
+        state.turn, state.turn_began = GROWTH * state.turn, state.work_done
 
     def _pass(self, problem: Problem, state: State) -> int:
         """One pass over the active samples; how many there were."""
