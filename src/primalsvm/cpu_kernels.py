@@ -286,6 +286,7 @@ def dual_coordinate_pass(
     active,
     block,
     turns,
+    before,
     limits,
     seed,
 ):
@@ -298,14 +299,19 @@ def dual_coordinate_pass(
     limits: [0] and [1] the largest and least projected gradient of this pass; [2] and [3] those of the last one,
     beyond which an alpha_i at its bound is put aside (Hsieh et al. 2008, section 3.2); [4] the sum over the samples
     of c_i l(m_i) + alpha_i m_i - c_i r(alpha_i / c_i) as they were met, which is about the duality gap.
+    Of the changes d_i of alpha_i: [5] sum d_i (tilt - bend alpha_i / c_i), alpha_i as it was before, which is also
+    written into before[k] for active[k]; [6] sum bend d_i^2 / c_i.
     """
     high, low, lack = -np.inf, np.inf, 0.0
+    gain, curve = 0.0, 0.0
     total = balance[0]
+    state = np.empty(16, np.uint64)  # two cache lines: its changes must not keep other threads waiting for theirs
+    state[0] = seed[0]
     near = max(1, AHEAD // block)
     for turn in range(turns.size):
         begin = turns[turn] * block
         if block > 1:
-            shuffle(active[begin : begin + block], seed)
+            shuffle(active[begin : begin + block], state)
         soon = (turns[min(turn + near, turns.size - 1)] - turns[turn]) * block
         later = (turns[min(turn + 2 * near, turns.size - 1)] - turns[turn]) * block
         for k in range(begin, min(begin + block, active.size)):
@@ -322,6 +328,7 @@ def dual_coordinate_pass(
                 prefetch(squared_norms, np.uint64(ahead))
             i = active[k]
             a, top = alpha[i], bound * cost[i]
+            before[k] = a
             score = w[i] if stored else row_dot(rows, i, w)
             short = tilt - y[i] * (score + centre + reach * total)  # tilt - m_i
             stiffness, best = 0.0, top if short > 0.0 else 0.0  # best: the alpha_i that is minus the loss's slope here
@@ -338,13 +345,19 @@ def dual_coordinate_pass(
             # an empty row has no diagonal: D is linear in its alpha_i, which then goes to an end
             moved = min(max(a - g / max(squared_norms[i] + reach + stiffness, TINY), 0.0), top)
             if moved != a and abs(g) > 1e-14:
+                change = moved - a
+                gain += change * (tilt - stiffness * a)
+                curve += change * change * stiffness
                 alpha[i] = moved
-                total += (moved - a) * y[i]
-                row_add(rows, i, (moved - a) * y[i], w)
+                total += change * y[i]
+                row_add(rows, i, change * y[i], w)
+    seed[0] = state[0]
     balance[0] = total
     limits[0] = high
     limits[1] = low
     limits[4] = lack
+    limits[5] = gain
+    limits[6] = curve
 
 
 TINY_SCALE = 1e-6

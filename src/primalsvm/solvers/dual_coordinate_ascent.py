@@ -70,7 +70,8 @@ class State:
     everyone: np.ndarray  # the samples that count ...
     active: np.ndarray  # ... and those of them that are not put aside, in the order of memory
     block: int  # how many neighbours in memory are visited together; the blocks come in random order
-    limits: Array  # (5,) see cpu_kernels.dual_coordinate_pass
+    before: Array  # (n,) and limits (7,): see cpu_kernels.dual_coordinate_pass
+    limits: Array
     settled: float  # spread of the projected gradients at which those put aside are called back
     seed: np.ndarray  # (1,) state of the random numbers
     total: Array  # sum of f over the window, for the average
@@ -129,7 +130,8 @@ class DualCoordinateAscent(Solver):
             everyone=everyone,
             active=everyone.copy(),
             block=_block(problem),
-            limits=np.array([0.0, 0.0, np.inf, -np.inf, 0.0]),
+            before=np.zeros(problem.n),
+            limits=np.array([0.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 0.0]),
             settled=0.0,
             seed=np.array([self.seed * 2 + 88172645463325253], dtype=np.uint64),
             total=np.zeros(problem.size),
@@ -254,10 +256,6 @@ class DualCoordinateAscent(Solver):
         """One pass over the active samples by several threads."""
         sums = np.array([-np.inf, np.inf, 0.0])  # what the parts say in limits[0], [1] and [4]
         for chunk in np.array_split(turns, MEETINGS):
-            places = (chunk[:, None] * state.block + np.arange(state.block)).ravel()
-            places = places[places < len(state.active)]
-            members = state.active[places]
-            old = state.alpha[members]
 
             def work(begin, end, chunk=chunk):
                 f, balance, limits = state.work.copy(), state.balance.copy(), state.limits.copy()
@@ -266,28 +264,32 @@ class DualCoordinateAscent(Solver):
                 return f, balance[0] - state.balance[0], limits
 
             done = in_parts([len(chunk) * k // parts for k in range(parts + 1)], work)
-            change = np.sum([part[0] for part in done], axis=0)
-            turn = float(np.sum([part[1] for part in done]))
-            scale = self._best_step(problem, state, members, old, change, turn)
+            change, turn, limits = done[0][0], sum(part[1] for part in done), np.array([part[2] for part in done])
+            for part in done[1:]:
+                change += part[0]
+            # argmax over 0 <= t <= 1 of D along what the threads did
+            b = state.centre + state.reach * state.balance[0]
+            gain = float(np.sum(limits[:, 5])) - float(state.work @ change) - b * turn
+            curve = float(np.sum(limits[:, 6])) + float(change @ change) + state.reach * turn * turn
+            scale = min(max(gain / curve, 0.0), 1.0) if curve > 0.0 else 1.0
             state.alone |= scale < IN_STEP
             if scale < 1.0:
-                state.alpha[members] = old + scale * (state.alpha[members] - old)
-                state.active[places] = members  # none is put aside for where it is not
-            state.work += scale * change
+                self._go_back(state, chunk, scale)
+                change *= scale
+            state.work += change
             state.balance += scale * turn
-            for _, _, limits in done:
-                sums = np.array([max(sums[0], limits[0]), min(sums[1], limits[1]), sums[2] + limits[4]])
+            sums = np.array([max(sums[0], *limits[:, 0]), min(sums[1], *limits[:, 1]), sums[2] + np.sum(limits[:, 4])])
         state.limits[[0, 1, 4]] = sums
 
     @staticmethod
-    def _best_step(problem, state, members, old, change, turn) -> float:
-        """argmax over 0 <= t <= 1 of D along what the threads did."""
-        loss, move = problem.loss, state.alpha[members] - old
-        stiffness = loss.bend / problem.cost[members]
-        gain = loss.tilt * float(np.sum(move)) - float(np.sum(stiffness * old * move)) - float(state.work @ change)
-        gain -= (state.centre + state.reach * state.balance[0]) * turn
-        curve = float(change @ change) + float(np.sum(stiffness * move * move)) + state.reach * turn * turn
-        return min(max(gain / curve, 0.0), 1.0) if curve > 0.0 else 1.0
+    def _go_back(state: State, chunk: np.ndarray, scale: float) -> None:
+        """Only `scale` of what these blocks did; none of theirs is put aside for where it is not."""
+        places = (chunk[:, None] * state.block + np.arange(state.block)).ravel()
+        places = places[places < len(state.active)]
+        members = state.active[places]
+        members = np.where(members < 0, ~members, members)
+        state.alpha[members] = state.before[places] + scale * (state.alpha[members] - state.before[places])
+        state.active[places] = members
 
     def _call_back(self, state: State, visited: int, close: bool) -> None:
         """Set the limits for the next pass; once the active ones have settled, take back those put aside."""
@@ -357,6 +359,7 @@ def _compiled(problem, state, turns, work, balance, limits, seed) -> None:
         state.active,
         state.block,
         turns,
+        state.before,
         limits,
         seed,
     )
