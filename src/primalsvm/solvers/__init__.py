@@ -16,7 +16,7 @@ from .projected_gradient import ProjectedGradient
 from .subgradient import Subgradient
 
 MANY_SAMPLES = 3  # for each feature, from which second order wins although the features are many
-LIGHT = {True: 0.5, False: 2.0}  # mean of c |x|^2, below which passes over sparse rows win: smooth losses, the hinge
+LIGHT = {True: 1.5, False: 2.0}  # mean of c |x|^2, below which passes over sparse rows win: smooth losses, the hinge
 
 __all__ = [
     "CuttingPlane",
