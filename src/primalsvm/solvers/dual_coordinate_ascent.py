@@ -14,7 +14,8 @@ It is reached by the proximal point method in b: a pass works on
     P(f, b) + (b - centre)^2 / 2 reach        whose dual has  b = centre + reach sum_i alpha_i y_i,
 
 and the centre then moves to b. The added term vanishes as b settles, whatever `reach` is: the limit is the free
-intercept's own optimum, not a penalised one.
+intercept's own optimum, not a penalised one. A short reach lets b lag behind, a long one makes it a feature that all
+samples share, which slows coordinates down; the curvature of P in b grows as sum c, and the reach falls with it.
 
 Threads work on parts of the active samples, each with its own copy of f, and meet several times a pass. What they did
 is put together with the step that maximises D along the sum of their changes: never worse than before, and the same
@@ -54,6 +55,7 @@ MEETINGS = 8  # of the threads in a pass
 PART_ENTRIES, COPIES = 50_000, 6  # of X, and times the length of f: what a thread should do between two meetings
 IN_STEP = 0.9  # of the sum of what they did: below, they are in each other's way, and one goes on alone
 AVERAGE = 16  # passes before averages are taken, and then in windows of a third of all passes
+REACH = 1000  # times mean |x|^2 over sum c |x|^2: a free b may move so far in a pass; further, and it ties all together
 TURN, GROWTH = 25, 1.5  # passes of the first turn, and each turn's length over that of the last one
 UNFINISHED = 2  # times its turn Newton may take for its first stage
 
@@ -118,7 +120,8 @@ class DualCoordinateAscent(Solver):
         if problem.intercept == "penalized":
             reach = problem.intercept_scaling**2
         elif problem.intercept == "free":
-            reach = float(np.mean(problem.squared_norms)) or 1.0
+            weight = float(problem.cost @ problem.squared_norms)
+            reach = (float(np.mean(problem.squared_norms)) or 1.0) * min(1.0, REACH / weight if weight > 0 else 1.0)
         state = State(
             f=np.zeros(problem.size),
             b=0.0,
@@ -161,8 +164,8 @@ class DualCoordinateAscent(Solver):
             return
         state.f = state.work
         self._average(problem, state)
-        if state.best is not None and problem.intercept != "free":
-            gap = (state.primal - self._dual(problem, state)) / state.primal
+        if state.best is not None and state.primal > 0:
+            gap = (state.primal - self._dual(problem, state, state.best.b)) / state.primal
             if gap < state.belief:
                 state.f, state.b, state.belief = state.best.f, state.best.b, gap
         if self.newton and self._is_slow(state):
@@ -181,7 +184,7 @@ class DualCoordinateAscent(Solver):
 
     def _hand_over(self, problem: Problem, state: State) -> None:
         """Newton's turn, from the best f known."""
-        dual = self._dual(problem, state)
+        dual = self._dual(problem, state, state.b)
         kept = None if state.best is None else state.best.alpha
         if dual > state.dual:
             state.dual, kept = dual, state.alpha.copy()
@@ -201,7 +204,7 @@ class DualCoordinateAscent(Solver):
             if path.primal < state.primal:
                 state.best, state.primal = Start(path.f, path.b, state.best.alpha), path.primal
             gap = (path.primal - state.dual) / path.primal if path.primal > 0 else 0.0
-            if gap < state.belief and problem.intercept != "free" and state.best.alpha is not None:
+            if gap < state.belief and state.best.alpha is not None:
                 state.alpha, state.belief = state.best.alpha, gap
         if path.ended:
             state.ended = path.gap > 0.9 * state.least  # nor did the ascent help since the last time
@@ -247,10 +250,13 @@ class DualCoordinateAscent(Solver):
         return visited
 
     @staticmethod
-    def _dual(problem: Problem, state: State) -> float:
-        """D(alpha) without a pass."""
+    def _dual(problem: Problem, state: State, b: float = 0.0) -> float:
+        """D(alpha) without a pass; where a free intercept is not balanced, the bound that would hold if b were best."""
         square = state.work @ (state.work if problem.kind == "linear" else state.alpha * problem.y)
-        return problem.dual_gain(state.alpha) - 0.5 * float(square) - problem.penalty(problem.intercept_of(state.alpha))
+        value = problem.dual_gain(state.alpha) - 0.5 * float(square)
+        if problem.intercept == "free":
+            return value - b * float(state.balance[0])
+        return value - problem.penalty(problem.intercept_of(state.alpha))
 
     def _together(self, problem: Problem, state: State, turns: np.ndarray, parts: int) -> None:
         """One pass over the active samples by several threads."""
