@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, solve
+from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, newton_path, solve
 from primalsvm import matrix as storage
 from primalsvm.matrix import as_matrix
 from primalsvm.solvers import DualCoordinateAscent, Newton, explain_choice
@@ -27,12 +27,12 @@ def no_part_is_too_small(monkeypatch):
     monkeypatch.setattr(ascent, "IN_STEP", 0.0)
 
 
-def text(threads, loss, intercept="none", n=400, d=600, dense=False):
+def text(threads, loss, intercept="none", n=400, d=600, dense=False, C=1.0):
     """Sparse rows of unit length; or dense ones in few directions, where threads get in each other's way most."""
     rng = np.random.default_rng(0)
     X = sp.random(n, d, 0.02, format="csr", rng=rng) if not dense else rng.standard_normal((n, 3)) @ np.ones((3, 8))
     y = np.where(X @ rng.standard_normal(X.shape[1]) + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return LinearProblem(y, rng.uniform(0.5, 1.5, n), loss, intercept, X=as_matrix(X, threads))
+    return LinearProblem(y, C * rng.uniform(0.5, 1.5, n), loss, intercept, X=as_matrix(X, threads))
 
 
 @pytest.mark.parametrize("dense", [False, True], ids=["sparse", "nearly one direction"])
@@ -178,6 +178,41 @@ def test_newton_does_what_the_ascent_cannot(loss, intercept):
         solve(problem, DualCoordinateAscent(newton=newton), tol=1e-7, max_iter=90) for newton in (False, True)
     )
     assert helped.certificate.relative_gap <= 1e-7 < alone.certificate.relative_gap
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("intercept", ["none", "penalized"])
+def test_they_take_turns_and_keep_the_best_of_both(loss, intercept, monkeypatch):
+    """Newton's f and the ascent's alpha, each as good as it says, and neither ever worse than before."""
+    monkeypatch.setattr(newton_path, "DIRECT", 0)
+    X, y = hard()
+    problem = LinearProblem(y, np.full(len(y), 1000.0), loss, intercept, X=as_matrix(X))
+    solver = DualCoordinateAscent()
+    state = solver.init(problem)
+    state.tol = 1e-9
+    turns, primal, dual = [], np.inf, -np.inf
+    for _ in range(400):
+        solver.step(problem, state)
+        whose = "newton" if state.path is not None else "ascent"
+        turns += [whose] if not turns or turns[-1] != whose else []
+        if state.best is not None:
+            assert state.primal == pytest.approx(problem.primal(state.best.f, state.best.b), rel=1e-9)
+            assert state.dual == pytest.approx(problem.dual(state.best.alpha), rel=1e-9)
+            assert state.primal <= primal and state.dual >= dual
+            primal, dual = state.primal, state.dual
+        if state.belief <= state.tol or state.ended:
+            break
+    assert turns[:2] == ["ascent", "newton"] and (len(turns) > 2 or loss.smooth)
+    gap = problem.primal(state.f, state.b) - problem.dual(problem.repair(state.alpha))
+    assert gap <= 2e-9 * primal
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_a_free_intercept_costs_few_passes(C, loss):
+    problems = [text(1, loss, intercept, n=1500, d=1500, C=C) for intercept in ("none", "free")]
+    none, free = (solve(problem, DualCoordinateAscent(), tol=1e-4).history[-1].passes for problem in problems)
+    assert free <= 2 * none
 
 
 def test_the_average_is_offered_where_it_is_better():
