@@ -121,7 +121,7 @@ class DualCoordinateAscent(Solver):
             reach = problem.intercept_scaling**2
         elif problem.intercept == "free":
             weight = float(problem.cost @ problem.squared_norms)
-            reach = (float(np.mean(problem.squared_norms)) or 1.0) * min(100.0, REACH / weight if weight > 0 else 1.0)
+            reach = (float(np.mean(problem.squared_norms)) or 1.0) * min(1.0, REACH / weight if weight > 0 else 1.0)
         state = State(
             f=np.zeros(problem.size),
             b=0.0,
