@@ -1,6 +1,7 @@
 r"""Linear SVMs: seconds of LinearSVC.fit to a proven 1e-3 and 1e-6, beside every peer that installs from PyPI.
 
-    python -m benchmarks.linear [--data-home DIR] [--sets a9a,w8a] [--only primalsvm] [--extras] [--report] [--toy]
+    python -m benchmarks.linear [--data-home DIR] [--sets a9a,w8a] [--only primalsvm] [--report] [--toy]
+    python -m benchmarks.linear --extras | --duel
 
 Cells: 8 sets x 2 losses x C = 0.01, 1, 100, no intercept. Each side climbs its ladder of settings (see `peers`) until
 its w is within 1e-6 of the optimum, and its time to 1e-3 or 1e-6 is that of its fastest rung that gets there. Ours is
@@ -30,7 +31,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from . import ROOT, commit, data_folder, linear_extras, linear_report, sets
+from . import ROOT, commit, data_folder, linear_duel, linear_extras, linear_report, sets
 from .peers import OURS, PEERS, REFERENCE, SIDES, Side
 
 PINNED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -206,6 +207,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--reference-seconds", type=float, default=60.0)
     parser.add_argument("--report", action="store_true", help="measure nothing, print what --jsonl holds")
     parser.add_argument("--extras", action="store_true", help="threads, intercept, growth, memory, a new process")
+    parser.add_argument("--duel", action="store_true", help="beside the peers' best rungs in --jsonl, alternating")
     parser.add_argument("--toy", action="store_true", help="small random sets: seconds, and no measurement")
     options = parser.parse_args(arguments)
     options.cache, options.jsonl, options.figure = (
@@ -224,6 +226,10 @@ def main(arguments: list[str] | None = None) -> None:
     if options.extras:
         options.sets = [name for name in options.sets if available(name, options)]
         linear_extras.report(options, environment, facts(options))
+        return
+    if options.duel:
+        options.sets = [name for name in options.sets if available(name, options)]
+        linear_duel.report(options)
         return
     if not options.report:
         measure(options)

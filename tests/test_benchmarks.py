@@ -167,6 +167,16 @@ def test_the_table_is_printed_again_from_the_lines(small):
     assert again.stdout.strip() == table.strip()
 
 
+def test_a_duel_measures_the_rungs_that_decide(small):
+    _, _, files = small
+    done = run(*SMALL, *files, "--repeats", "2", "--duel", module="benchmarks.linear")
+    assert done.returncode == 0, done.stderr
+    *cells, loose, tight = done.stdout.strip().splitlines()
+    assert len(cells) == 2 and all("ours" in cell and "liblinear -s 3" in cell for cell in cells)
+    assert loose.startswith("0.001: fastest peer / ours") and "of 1 of 1 cells" in loose
+    assert tight.startswith("1e-06: fastest peer / ours") and "of 1 of 1 cells" in tight
+
+
 def test_the_latest_run_of_each_side_counts(small):
     _, lines, files = small
     later = [line | {"date": "2999-01-01", "seconds": 9.0} for line in lines if line["side"] == "primalsvm"]

@@ -207,6 +207,20 @@ def test_they_take_turns_and_keep_the_best_of_both(loss, intercept, monkeypatch)
     assert gap <= 2e-9 * primal
 
 
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("intercept", ["none", "penalized", "free"])
+def test_the_ascent_knows_its_gap_without_a_pass(intercept, loss):
+    """P - D as the ascent sees it without a pass, at (f_alpha, b), also where a free intercept is not balanced."""
+    problem, solver = text(1, loss, intercept), DualCoordinateAscent(newton=False)
+    state = solver.init(problem)
+    for _ in range(3):
+        solver._pass(problem, state)
+    seen = problem.primal(state.work, state.b) - solver._dual(problem, state, state.b)
+    margins, share = problem.margins(problem.scores(state.work), state.b), problem.share(state.alpha)
+    lack = problem.cost * (loss.value(margins) + share * margins - loss.tilt * share + 0.5 * loss.bend * share**2)
+    assert seen == pytest.approx(float(np.sum(lack)), rel=1e-9)
+
+
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_a_free_intercept_costs_few_passes(C, loss):

@@ -243,14 +243,14 @@ class DualCoordinateAscent(Solver):
         lack, state.lack = state.lack, state.limits[4]
         fall = min(state.lack / lack, 1.0) if lack > 0 else 1.0
         lack = state.lack * np.sqrt(fall)  # it was seen half a pass ago on average
-        primal = self._dual(problem, state) + lack
+        primal = self._dual(problem, state, state.b) + lack
         gap = lack / primal if primal > 0 else np.inf
         state.belief = gap  # as if those put aside were at their optimum; the judge will see
         self._call_back(state, visited, close=gap <= state.tol)
         return visited
 
     @staticmethod
-    def _dual(problem: Problem, state: State, b: float = 0.0) -> float:
+    def _dual(problem: Problem, state: State, b: float) -> float:
         """D(alpha) without a pass; where a free intercept is not balanced, the bound that would hold if b were best."""
         square = state.work @ (state.work if problem.kind == "linear" else state.alpha * problem.y)
         value = problem.dual_gain(state.alpha) - 0.5 * float(square)
@@ -326,7 +326,7 @@ class DualCoordinateAscent(Solver):
             square = float(f @ f)
             factor = minimize_along(problem.loss, problem.cost, 0.0 * margins, margins, quadratic=square)
         primal = problem.primal(factor * f, state.b, factor * (problem.y * margins - state.b))
-        gap = primal - self._dual(problem, state)
+        gap = primal - self._dual(problem, state, state.b)
         if primal > 0 and gap / primal < state.belief:
             state.f, state.belief = factor * f, gap / primal
 
