@@ -120,7 +120,7 @@ class Case:
 
     def describe(self) -> str:
         p = self.problem
-        stored = p.K if isinstance(p, KernelProblem) else self.X
+        stored = p.K.array() if isinstance(p, KernelProblem) else self.X
         with np.printoptions(precision=17, linewidth=115, floatmode="maxprec"):
             return (
                 f"seed {self.seed}: {p.loss!r}, intercept {p.intercept} (scaling {p.intercept_scaling}), "
@@ -419,7 +419,7 @@ class Refuter:
     @property
     def kind(self) -> str:
         p = self.case.problem
-        return f"kernel {p.K.dtype}" if isinstance(p, KernelProblem) else f"linear {p.X.dtype}"
+        return f"kernel {p.K.array().dtype}" if isinstance(p, KernelProblem) else f"linear {p.X.dtype}"
 
     def check_dual(self, where: str, dual: float, alpha) -> None:
         if not math.isfinite(dual):

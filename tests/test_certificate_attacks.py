@@ -18,6 +18,7 @@ from reference import kernel_primal_value, optimum, primal_value
 from primalsvm import LinearSVC
 from primalsvm.certificate import Certificate, bound_dual, bound_primal, certificate
 from primalsvm.claims import certify
+from primalsvm.kernel_matrix import kernel_matrix
 from primalsvm.kernels import Kernel
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.matrix import as_matrix
@@ -465,7 +466,8 @@ def exact_kernel(kernel, x, z):
 def test_kernel_matrices_are_as_accurate_as_they_say(kernel, dtype, offset):
     Z = (np.random.default_rng(16).standard_normal((6, 3)) + offset).astype(dtype)
     for stored in (Z, sp.csr_array(Z)):
-        K, accuracy = kernel.matrix(stored)
+        matrix = kernel_matrix(kernel, stored)
+        K, accuracy = matrix.array(), matrix.accuracy
         with localcontext(prec=60):
             exact = [[exact_kernel(kernel, x, z) for z in Z] for x in Z]
             for i, j in np.ndindex(K.shape):

@@ -10,9 +10,10 @@ import primalsvm
 LAYERS = (
     {"losses", "rows"},
     {"cpu_kernels"},
-    {"matrix", "piecewise", "simplex_qp", "balls"},
+    {"matrix", "piecewise", "simplex_qp", "balls", "kernels"},
+    {"kernel_matrix"},
     {"problem"},
-    {"kernels", "newton_path", "gaps"},
+    {"newton_path", "gaps"},
     {"certificate"},
     {"solve"},
     {"solvers"},

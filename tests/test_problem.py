@@ -80,7 +80,7 @@ def test_values_are_the_definition(loss, intercept, kind, seed):
     if kind == "linear":
         assert problem.primal(f, b) == primal_value(X, *stated, f, b, **options(problem))
     else:
-        assert problem.primal(f, b) == kernel_primal_value(problem.K, *stated, f, b, **options(problem))
+        assert problem.primal(f, b) == kernel_primal_value(problem.K.array(), *stated, f, b, **options(problem))
     assert problem.dual(alpha) == dual_value(X, *stated, alpha, **options(problem))
 
 

@@ -27,6 +27,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_X_y
 
 from .certificate import Certificate, certificate
+from .kernel_matrix import kernel_matrix
 from .kernels import Kernel
 from .linear_svc import INTERCEPTS, LinearSVC
 from .losses import Array, Loss, make_loss
@@ -157,8 +158,7 @@ def _judge(claim: Claim, answer: Answer, X, cost: Array, part: Part) -> Certific
         )
         labels, weights = np.concatenate([labels, np.ones(m)]), np.concatenate([weights, np.zeros(m)])
         f = np.concatenate([f, answer.coef])
-    K, accuracy = claim.kernel.matrix(mine)
-    kernel_problem = KernelProblem(y=labels, cost=weights, K=K, accuracy=accuracy, **facts)
+    kernel_problem = KernelProblem(y=labels, cost=weights, K=kernel_matrix(claim.kernel, mine), **facts)
     # polishing works on the full matrix again and again: only where the model brings no dual point of its own
     return certificate(kernel_problem, f, answer.b, alpha, deep=alpha is None)
 

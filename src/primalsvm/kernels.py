@@ -1,73 +1,311 @@
-"""Kernel matrices, with a bound on the rounding in their entries.
+r"""Kernels: k(x, z) between blocks of rows, dense or sparse, with a bound on the rounding in every entry.
 
-An entry k(x_i, x_j) is computed to within `accuracy` * sqrt(k_ii k_jj); the certificate allows for that much.
+| name        | k(x, z)                                                                               | positive       |
+|-------------|---------------------------------------------------------------------------------------|----------------|
+| linear      | <x, z>                                                                                | yes            |
+| rbf         | exp(-gamma |x - z|^2)                                                                 | yes            |
+| poly        | (gamma <x, z> + coef0)^degree                                                         | for coef0 >= 0 |
+| laplacian   | exp(-gamma |x - z|_1)                                                                 | yes            |
+| wendland    | (1 - r)_+^(q+1) ((q + 1) r + 1),   r = gamma |x - z|,  q = floor(d / 2) + 2           | yes            |
+| sigmoid     | tanh(gamma <x, z> + coef0)                                                            | no             |
+| precomputed | X is the matrix                                                                       | is checked     |
+| a function  | of two blocks of rows                                                                 | is checked     |
+
+A block is one matrix product and one function of its entries. For kernels of the distance the rows are first shifted by
+their mean (distances do not notice, rounding does), scaled, and given two more columns,
+
+    (u, 1, -|u|^2 / 2)  and  (v, -|v|^2 / 2, 1),    whose product is  -|u - v|^2 / 2,
+
+so that nothing but the exponential is left to do. The sum cancels for close points: where that could matter, those
+are found in the block and their distance is summed up from differences.
+
+An entry is computed to within `accuracy` * sqrt(k(x, x) k(z, z)) in float64; the certificate allows for that much. A
+float32 block is for solvers that correct themselves.
+
+Wendland's function has compact support, two continuous derivatives, and is positive for up to d features: Wendland
+(1995), Schaback (1995).
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import pairwise_kernels
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import manhattan_distances
 
-from .losses import Array
-from .matrix import as_matrix
-from .problem import EPS
+from .losses import EPS, Array
 
-NOT_POSITIVE = "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."
-MEMORY_LIMIT = 4 * 2**30  # bytes of one stored kernel matrix
+KERNELS = ("linear", "rbf", "poly", "laplacian", "wendland", "sigmoid", "precomputed")
+DISTANCES = ("rbf", "wendland")
+ROUGH = 1e-11  # accuracy of rbf and wendland entries from which close points are computed from their differences
+CLOSE = 0.01  # of |u|^2 + |v|^2: closer points are close
+DENSE_BYTES, FILLED = 64 * 2**20, 0.05  # sparse rows become dense ones where that is small, or they are nearly so
+WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the fourth digit
+PANEL_BYTES = 64 * 2**20  # of sparse rows made dense for one product
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A positive kernel: "linear", "rbf", "poly", "precomputed", or a function of two blocks of rows."""
+    """A kernel function; see the module's text."""
 
-    name: str | Callable = "linear"
+    name: str | Callable = "rbf"
     gamma: float = 1.0
     degree: int = 3
     coef0: float = 0.0
 
     def __post_init__(self):
-        if self.name == "sigmoid" or (self.name == "poly" and self.coef0 < 0):
-            raise ValueError(f"the {self.name} kernel is not positive, so no lower bound on its optimum can be proven.")
-        if not callable(self.name) and self.name not in ("linear", "rbf", "poly", "precomputed"):
-            raise ValueError(f"kernel must be linear, rbf, poly, precomputed or a function, got {self.name!r}.")
+        if not callable(self.name) and self.name not in KERNELS:
+            raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, or a function, got {self.name!r}.")
+        if self.name in ("rbf", "poly", "laplacian", "wendland", "sigmoid") and not 0 <= self.gamma < np.inf:
+            raise ValueError(f"gamma must be a finite number of at least 0, got {self.gamma!r}.")
+        if self.name == "poly" and not (self.degree == int(self.degree) and self.degree >= 1):
+            raise ValueError(f"degree must be a whole number above 0, got {self.degree!r}.")
 
-    def matrix(self, Z) -> tuple[Array, float]:
-        """(K, accuracy) between all rows of Z; for "precomputed", Z is K."""
-        n = Z.shape[0]
-        if 8 * n * n > MEMORY_LIMIT:
-            raise ValueError(f"a kernel matrix of {n} rows needs {8 * n * n / 2**30:.0f} GiB; take fewer rows.")
-        if self.name == "precomputed" or callable(self.name):
-            K = np.asarray(self.name(Z, Z) if callable(self.name) else Z, dtype=np.float64)
-            accuracy = 8 * EPS
-            _require_positive(K, accuracy)
-            return K, accuracy
-        Z = Z.astype(np.float64)  # scikit-learn answers float32 data in float32
-        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        K = pairwise_kernels(Z, metric=self.name, filter_params=True, **parameters)
-        return np.asarray(K, dtype=np.float64), self._accuracy(Z)
+    @property
+    def positive(self) -> bool:
+        """Is every matrix of it positive semidefinite? Those of a function are looked at one by one."""
+        return not (self.name == "sigmoid" or (self.name == "poly" and self.coef0 < 0))
 
-    def _accuracy(self, Z) -> float:
-        terms = (Z.shape[1] + 8) * EPS  # of one inner product
+    def require_positive(self) -> None:
+        if not self.positive:
+            detail = " with coef0 < 0" if self.name == "poly" else ""
+            raise ValueError(
+                f"the {self.name} kernel{detail} is not positive semidefinite: its problem is not convex, and no lower "
+                "bound on its optimum can be proven. Take rbf, poly with coef0 >= 0, laplacian, wendland or linear."
+            )
+
+    def points(self, Z) -> "Points":
+        """The rows of Z as this kernel sees them."""
+        return Points(self, Z)
+
+    def between(self, A: "Features", B: "Features", out: np.ndarray | None = None) -> np.ndarray:
+        """k(a, b) for all rows of A and B, which must come from the same Points or from some that share a centre."""
+        a, b = A.values, B.values
+        if callable(self.name):
+            return _into(np.asarray(self.name(a, b), dtype=A.dtype), out)
+        if self.name == "laplacian":
+            G = manhattan_distances(a, b)
+            G *= -self.gamma
+            return _into(np.exp(G, out=G).astype(A.dtype, copy=False), out)
+        G = _product(_turned(a) if self.name in DISTANCES else a, b, out)
+        if self.name in DISTANCES:
+            np.minimum(G, 0.0, out=G)
+            if A.rough:
+                _mend(G, a, b)
         if self.name == "rbf":
-            # |x - z|^2 = |x|^2 - 2 <x, z> + |z|^2 cancels: its error is terms * (|x| + |z|)^2, and exp carries it on
-            largest = float(np.max(as_matrix(Z).squared_norms, initial=0.0))
-            return 8 * EPS + 4 * self.gamma * terms * largest
-        return terms * (self.degree + 2) if self.name == "poly" else terms
+            np.exp(G, out=G)
+        elif self.name == "wendland":
+            _wendland(G, _smoothness(A.d))
+        elif self.name in ("poly", "sigmoid"):
+            G *= self.gamma
+            G += self.coef0
+            _power(G, int(self.degree)) if self.name == "poly" else np.tanh(G, out=G)
+        return G
 
 
-def _require_positive(K: Array, accuracy: float) -> None:
-    """A matrix that is not positive has no dual bound: refuse it rather than print a number that means nothing."""
-    if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ValueError(f"a kernel matrix must be square, got shape {K.shape}.")
-    norms = np.sqrt(np.maximum(K.diagonal(), 0.0))
-    scales = np.outer(norms, norms)
-    if (K.diagonal() < 0).any() or K[scales == 0].any():  # |k_ij| <= sqrt(k_ii k_jj) in every positive matrix
-        raise ValueError(NOT_POSITIVE)
-    K = np.divide(K, scales, out=np.zeros_like(K), where=scales > 0)
-    if not np.allclose(K, K.T, rtol=0.0, atol=accuracy):
-        raise ValueError("the kernel matrix is not symmetric.")
-    try:
-        np.linalg.cholesky(K + (len(K) * accuracy + 1e-300) * np.eye(len(K)))
-    except np.linalg.LinAlgError:
-        raise ValueError(NOT_POSITIVE) from None
+@dataclass(frozen=True)
+class Features:
+    """Some rows, in the form in which their products are taken."""
+
+    values: Any  # (m, d) or with two more columns (m, d + 2): dense or CSR
+    d: int
+    dtype: Any
+    rough: bool = False  # the cancellation for close points matters
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+    def part(self, picked) -> "Features":
+        return Features(self.values[picked], self.d, self.dtype, self.rough)
+
+
+class Points:
+    """The rows of Z under a kernel: their features, k(x, x), and the accuracy of entries between them."""
+
+    def __init__(self, kernel: Kernel, Z, like: "Points | None" = None):
+        self.kernel = kernel
+        n, d = Z.shape
+        small = sp.issparse(Z) and (8 * n * d <= DENSE_BYTES or Z.nnz >= FILLED * n * d)
+        self.Z = Z.toarray() if small else sp.csr_array(Z) if sp.issparse(Z) else Z
+        self.index: np.ndarray | None = None  # which rows of Z, None for all
+        self.centre: Array | None = None
+        if kernel.name in DISTANCES and not sp.issparse(self.Z):
+            self.centre = np.zeros(d) if n == 0 else np.mean(self.Z, axis=0, dtype=np.float64)
+        if like is not None:  # points that meet others must be stored and shifted as those are
+            self.centre = like.centre
+            if like.sparse != self.sparse:
+                self.Z = sp.csr_array(self.Z) if like.sparse else self.Z.toarray()
+        largest = float(np.max(self._squares(), initial=0.0))
+        self.accuracy, self.rough = _accuracy(kernel, d, largest)
+        self.wide = kernel.name in DISTANCES and _scale(kernel) ** 2 * largest > WIDE
+        if like is not None:
+            self.rough |= like.rough
+            self.wide |= like.wide
+
+    @property
+    def sparse(self) -> bool:
+        return sp.issparse(self.Z)
+
+    @property
+    def d(self) -> int:
+        return self.Z.shape[1]
+
+    def __len__(self) -> int:
+        return self.Z.shape[0] if self.index is None else len(self.index)
+
+    def take(self, picked: np.ndarray) -> "Points":
+        """Some of them; Z is not copied."""
+        some = copy(self)
+        some.index = picked if self.index is None else self.index[picked]
+        return some
+
+    def _squares(self) -> Array:
+        """|x - centre|^2"""
+        out = np.empty(len(self))
+        for first in range(0, len(self), 4096):
+            rows = self._rows(slice(first, first + 4096), np.float64)
+            if self.sparse:
+                out[first : first + 4096] = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+            else:
+                np.einsum("ij,ij->i", rows, rows, out=out[first : first + 4096])
+        return out
+
+    def _rows(self, picked, dtype):
+        rows = self.Z[picked if self.index is None else self.index[picked]]
+        rows = rows.astype(dtype if self.centre is None else np.float64)
+        if self.centre is not None:
+            rows -= self.centre
+        return rows
+
+    def features(self, picked=slice(None), dtype=np.float64) -> Features:
+        """Those of the picked rows."""
+        d = self.d
+        if self.kernel.name not in DISTANCES:
+            return Features(self._rows(picked, dtype), d, np.dtype(dtype))
+        rows = self._rows(picked, np.float64)
+        rows *= _scale(self.kernel)
+        m = rows.shape[0]
+        if self.sparse:
+            half = -0.5 * np.asarray(rows.multiply(rows).sum(axis=1)).reshape(m, 1)
+            values: Any = sp.csr_array(sp.hstack([rows, np.ones((m, 1)), half], format="csr"), dtype=dtype)
+        else:
+            values = np.empty((m, d + 2), dtype=dtype)
+            values[:, :d] = rows
+            values[:, d] = 1.0
+            values[:, d + 1] = -0.5 * np.einsum("ij,ij->i", rows, rows)
+        return Features(values, d, np.dtype(dtype), self.rough)
+
+    def diagonal(self) -> Array:
+        """k(x, x)"""
+        name, kernel = self.kernel.name, self.kernel
+        if name in ("rbf", "laplacian", "wendland"):
+            return np.ones(len(self))
+        if name in ("linear", "poly"):
+            squares = self._squares()
+            return squares if name == "linear" else (kernel.gamma * squares + kernel.coef0) ** int(kernel.degree)
+        each = (self.features(slice(i, i + 1)) for i in range(len(self)))
+        return np.array([float(kernel.between(point, point)[0, 0]) for point in each])
+
+
+# what a block is made of ----------------------------------------------------------------------------------------------
+def _scale(kernel: Kernel) -> float:
+    """|u - v|^2 / 2 is the exponent of rbf; |u - v| is wendland's r."""
+    return float(np.sqrt(2 * kernel.gamma)) if kernel.name == "rbf" else float(kernel.gamma)
+
+
+def _accuracy(kernel: Kernel, d: int, largest: float) -> tuple[float, bool]:
+    """(accuracy of a float64 entry, whether close points need care) for rows of squared length up to `largest`.
+
+    With u the rounded rows, -|u - v|^2 / 2 is a sum of d + 2 terms whose sizes add up to (|u| + |v|)^2 / 2 at most; the
+    roundings of the rows and of their squares are a few of the same size.
+    """
+    terms = (d + 16) * EPS
+    if kernel.name not in DISTANCES:
+        return terms * (int(kernel.degree) + 2) if kernel.name == "poly" else terms, False
+    exponent = 2 * terms * _scale(kernel) ** 2 * largest  # error of -|u - v|^2 / 2, whatever the distance
+    steep = 1.0  # at most this times the exponent's error is the entry's
+    # a relative error of the exponent t moves exp(t) by t exp(t) times as much, 1/e at most; the rounding of the rows
+    # themselves is left, of size |u| and not of size |u - v|
+    mended = terms / CLOSE + 4 * EPS * _scale(kernel) * float(np.sqrt(largest))
+    if kernel.name == "wendland":
+        q = _smoothness(d)
+        steep = (q + 1.0) * (q + 2.0)
+        mended *= steep
+    plain = steep * exponent
+    rough = plain > ROUGH
+    return (q + 16 if kernel.name == "wendland" else 16) * EPS + (min(plain, mended) if rough else plain), rough
+
+
+def _smoothness(d: int) -> int:
+    return d // 2 + 2
+
+
+def _turned(values):
+    """(u, 1, h) as (u, h, 1)."""
+    if sp.issparse(values):
+        d = values.shape[1] - 2
+        order = np.arange(d + 2)
+        order[d:] = d + 1, d
+        return sp.csr_array(values)[:, order]
+    turned = values.copy()
+    turned[:, -2:] = values[:, :-3:-1]
+    return turned
+
+
+def _product(a, b, out: np.ndarray | None) -> np.ndarray:
+    """a b'"""
+    if not sp.issparse(b):
+        return np.dot(a, b.T, out=out) if out is not None else np.dot(a, b.T)
+    out = np.empty((a.shape[0], b.shape[0]), dtype=b.dtype) if out is None else out
+    size = max(1, PANEL_BYTES // (8 * b.shape[1]))
+    for first in range(0, a.shape[0], size):
+        out[first : first + size] = (b @ np.ascontiguousarray(a[first : first + size].toarray().T)).T
+    return out
+
+
+def _mend(G: np.ndarray, a, b) -> None:
+    """-|u - v|^2 / 2 of close points from their differences."""
+    half_a, half_b = (_column(x, -1) for x in (a, b))
+    i, j = np.nonzero(CLOSE * (half_a[:, None] + half_b) <= G)  # both negative: -|u - v|^2 / 2 is above
+    d = a.shape[1] - 2
+    for first in range(0, len(i), 8192):
+        some_i, some_j = i[first : first + 8192], j[first : first + 8192]
+        if sp.issparse(a):
+            difference = (sp.csr_array(a)[some_i] - sp.csr_array(b)[some_j])[:, :d]
+            squares = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
+        else:
+            difference = a[some_i, :d] - b[some_j, :d]
+            squares = np.einsum("ij,ij->i", difference, difference)
+        G[some_i, some_j] = -0.5 * squares
+
+
+def _column(values, k: int) -> np.ndarray:
+    column = values[:, [k]]
+    return np.asarray(column.todense() if sp.issparse(column) else column).ravel()
+
+
+def _wendland(G: np.ndarray, q: int) -> None:
+    """From -r^2 / 2 to the kernel, in place."""
+    r = np.sqrt(-2.0 * G)
+    np.subtract(1.0, r, out=G)
+    np.maximum(G, 0.0, out=G)
+    np.power(G, q + 1, out=G)
+    r *= q + 1
+    r += 1.0
+    G *= r
+
+
+def _power(G: np.ndarray, degree: int) -> None:
+    """In place; NumPy's own power is ten times slower than products."""
+    base = G.copy() if degree > 1 else G
+    for _ in range(degree - 1):
+        G *= base
+
+
+def _into(block: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    if out is None:
+        return block
+    out[...] = block
+    return out

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+EPS = 2.0**-52
 
 
 class Loss:

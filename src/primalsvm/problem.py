@@ -25,13 +25,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .losses import Array, Loss, make_loss
+from .kernel_matrix import KernelMatrix, as_kernel_matrix
+from .losses import EPS, Array, Loss, make_loss
 from .matrix import Matrix, as_matrix
 from .piecewise import crossing, minimize_along
 from .rows import DenseRows
 
-EPS = 2.0**-52
 INTERCEPTS = ("none", "penalized", "free")
+ROUNDING = 8 * EPS  # of |f|, all coefficients together: changes of f that need no product
+WORTHWHILE = 512  # samples from which a product is worth being derived from the last one
 
 
 @dataclass(eq=False)
@@ -291,34 +293,33 @@ class LinearProblem(Problem):
 
 @dataclass(eq=False)
 class KernelProblem(Problem):
-    """f(x) = sum_j beta_j k(x_j, x), with the kernel matrix K stored. `f` is beta.
+    """f(x) = sum_j beta_j k(x_j, x). `f` is beta.
 
-    The entries of K are k(x_i, x_j) to a relative accuracy of `accuracy` times sqrt(k_ii k_jj): they come from
+    The entries of K are k(x_i, x_j) to a relative accuracy of `K.accuracy` times sqrt(k_ii k_jj): they come from
     rounded arithmetic, and a matrix rounded off is no longer quite positive.
+
+    A pass over K is what everything costs here, so the scores of the last f are kept: those of t f + delta follow from
+    them by the columns in which delta is not rounding.
     """
 
-    K: Array = field(kw_only=True)  # (n, n) float32 or float64, symmetric and positive up to rounding
-    accuracy: float = field(default=-1.0, kw_only=True)  # below 0: that of an entry rounded a few times
+    K: KernelMatrix = field(kw_only=True)  # or an array, symmetric and positive up to rounding
+    accuracy: float = field(default=-1.0, kw_only=True)  # of an array; below 0: that of entries rounded a few times
 
     kind: ClassVar[str] = "kernel"
 
     def __post_init__(self):
-        given = np.asarray(self.K)
-        eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else EPS
-        self.K = np.ascontiguousarray(given, dtype=np.float32 if given.dtype == np.float32 else np.float64)
-        if self.K.ndim != 2 or self.K.shape[0] != self.K.shape[1]:
-            raise ValueError(f"a kernel matrix must be square, got shape {self.K.shape}.")
+        self.K = as_kernel_matrix(self.K, self.accuracy)
+        self.accuracy = self.K.accuracy
+        self._last: tuple[Array, Array, float] | None = None
         super().__post_init__()
-        if self.accuracy is None or self.accuracy < 0:
-            self.accuracy = 8 * max(eps, EPS)
 
     @property
     def n(self):
-        return self.K.shape[0]
+        return self.K.n
 
     @property
     def size(self):
-        return self.K.shape[0]
+        return self.K.n
 
     @property
     def entries(self):
@@ -326,11 +327,11 @@ class KernelProblem(Problem):
 
     @property
     def rows(self):
-        return DenseRows(self.K)
+        return DenseRows(self.K.array())
 
-    @cached_property
+    @property
     def squared_norms(self):
-        return np.maximum(self.K.diagonal().astype(np.float64), 0.0)
+        return self.K.diagonal
 
     @cached_property
     def norms(self):
@@ -338,12 +339,35 @@ class KernelProblem(Problem):
         return np.sqrt(self.squared_norms / max(1.0 - self.accuracy, 0.0))
 
     def scores(self, f, picked=None):
-        K = self.K if picked is None else self.K[picked]
-        if not np.any(f):
-            return np.zeros(len(K))
-        if K.dtype == np.float64:
-            return K @ f
-        return np.concatenate([K[i : i + 256].astype(np.float64) @ f for i in range(0, max(len(K), 1), 256)])
+        if picked is not None:
+            return self.K.matvec(f, picked)
+        return self._scores(f)[0].copy()
+
+    def _scores(self, f: Array) -> tuple[Array, float]:
+        """(s, e): the scores of f, each to within e |phi(x_i)|."""
+        if self._last is not None and np.array_equal(f, self._last[0]):
+            return self._last[1:]
+        fresh = self._product_error(f)
+        if self._last is not None and self.n >= WORTHWHILE:
+            f0, s0, e0 = self._last
+            square, size = float(f0 @ f0), float(np.abs(f) @ self.norms)
+            t = float(f @ f0) / square if square > 0 else 0.0
+            delta = f - t * f0
+            weight = np.abs(delta) * self.norms
+            far = weight > ROUNDING * size / self.n
+            # what s0 is off by, the product with delta, its part left out, and a few roundings of sums of this size
+            error = abs(t) * e0 + self._product_error(delta) + float(np.sum(weight[~far])) * (1 + EPS) + 4 * EPS * size
+            if error <= 4 * fresh and 2 * np.count_nonzero(far) < np.count_nonzero(f):
+                s = t * s0
+                if far.any():
+                    s += self.K.matvec(np.where(far, delta, 0.0))
+                self._last = (f.copy(), s, error)
+                return s, error
+        self._last = (f.copy(), self.K.matvec(f), fresh)
+        return self._last[1:]
+
+    def _product_error(self, f: Array) -> float:
+        return ((self.n + 2) * EPS + self.accuracy) * float(np.abs(f) @ self.norms)
 
     def adjoint(self, v, picked=None):
         out = np.zeros(self.n)
@@ -351,17 +375,17 @@ class KernelProblem(Problem):
         return out
 
     def inner(self, f, g):
-        return float(f @ self.scores(g))
+        return float(f @ self._scores(g)[0])
 
     def gram(self, rows):
-        return self.K[np.ix_(rows, rows)].astype(np.float64)
+        return self.K.block(rows, rows)
 
     def score_error(self, f):
-        return ((self.n + 2) * EPS + self.accuracy) * float(np.abs(f) @ self.norms) * self.norms
+        return self._scores(f)[1] * self.norms
 
     def norm_error(self, f):
         size = float(np.abs(f) @ self.norms)
-        return (2 * (self.n + 8) * EPS + self.accuracy) * size * size
+        return self._scores(f)[1] * size + (self.n + 8) * EPS * size * size
 
     def adjoint_error(self, v):
         return 0.0

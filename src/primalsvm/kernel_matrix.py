@@ -1,0 +1,294 @@
+"""Kernel matrices as operators: the same verbs whether K is stored, or computed in tiles when it is needed.
+
+    K.matvec(v, picked)         K[picked] v in float64                one pass over the columns with v_j != 0
+    K.block(rows, cols)         K[rows, cols] in float64
+    K.columns(picked)           those columns made ready for many rows in float32, see Columns
+    K.diagonal, K.accuracy      k_ii, and entries are right to within accuracy * sqrt(k_ii k_jj)
+    K.take(picked)              the matrix between some of the samples
+    K.array()                   all of it, if the memory limit allows
+
+A TiledKernel computes entries from the rows of X and keeps none of them, but for small matrices, and for those that a
+solver asks for by array(). No n x n array is made before its size has been held against `memory_limit`.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from .kernels import Features, Kernel, Points
+from .losses import EPS, Array
+from .matrix import in_parts
+
+MEMORY_LIMIT = 2 * 2**30  # bytes, for kernel matrices and caches of their rows
+SMALL = 2**25  # bytes of a float64 matrix that is stored without being asked for
+TILE = 1024  # columns of a tile; with as many rows it stays in the cache while it is worked on
+PANEL = 32 * 2**20  # bytes of features of the columns that one tiled product holds
+NOT_POSITIVE = "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."
+
+
+class Columns:
+    """Columns of K made ready for many rows: tile by tile, on several threads, in one precision."""
+
+    def __init__(self, K: "KernelMatrix", picked: np.ndarray, dtype=np.float32):
+        self.K, self.picked, self.dtype = K, picked, np.dtype(dtype)
+        self.tiles = max(1, -(-len(picked) // TILE))
+
+    def fill(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """out[t, k, :] = K[rows[k], tile t of the columns]; out has shape (tiles, len(rows), TILE)."""
+        raise NotImplementedError
+
+
+class KernelMatrix:
+    """What all kernel matrices share."""
+
+    n: int
+    accuracy: float
+    threads: int = 1
+    memory_limit: float = MEMORY_LIMIT
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.n
+
+    @property
+    def size(self) -> int:
+        return self.n * self.n
+
+    @cached_property
+    def diagonal(self) -> Array:
+        raise NotImplementedError
+
+    def matvec(self, v: Array, picked: np.ndarray | None = None) -> Array:
+        raise NotImplementedError
+
+    def block(self, rows: np.ndarray, cols: np.ndarray) -> Array:
+        raise NotImplementedError
+
+    def columns(self, picked: np.ndarray, dtype=np.float32) -> Columns:
+        raise NotImplementedError
+
+    def take(self, picked: np.ndarray) -> "KernelMatrix":
+        raise NotImplementedError
+
+    def array(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array(), dtype=dtype, copy=True if copy is None else copy)
+
+
+class StoredKernel(KernelMatrix):
+    """A float32 or float64 array."""
+
+    def __init__(self, values: np.ndarray, accuracy: float | None = None, threads: int = 1):
+        given = np.asarray(values)
+        eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else EPS
+        dtype = np.float32 if given.dtype == np.float32 else np.float64
+        self.values = np.ascontiguousarray(given, dtype=dtype)
+        if self.values.ndim != 2 or self.values.shape[0] != self.values.shape[1]:
+            raise ValueError(f"a kernel matrix must be square, got shape {given.shape}.")
+        self.n, self.threads = len(self.values), threads
+        self.accuracy = 8 * max(eps, EPS) if accuracy is None or accuracy < 0 else accuracy
+
+    @cached_property
+    def diagonal(self):
+        return np.maximum(self.values.diagonal().astype(np.float64), 0.0)
+
+    def matvec(self, v, picked=None):
+        m = self.n if picked is None else len(picked)
+        if not np.any(v):
+            return np.zeros(m)
+        out = np.empty(m)
+        whole = self.values.dtype == np.float64 and picked is None
+        step = m if whole else max(1, PANEL // (8 * max(self.n, 1)))
+
+        def work(begin: int, end: int) -> None:
+            for first in range(begin, end, max(step, 1)):
+                part = slice(first, min(first + step, end))
+                rows = self.values[part] if picked is None else self.values[picked[part]]
+                np.dot(rows.astype(np.float64, copy=False), v, out=out[part])
+
+        in_parts(_cuts(m, self.threads, self.n), work)
+        return out
+
+    def block(self, rows, cols):
+        return self.values[np.ix_(rows, cols)].astype(np.float64, copy=False)
+
+    def columns(self, picked, dtype=np.float32):
+        return _StoredColumns(self, picked, dtype)
+
+    def take(self, picked):
+        return StoredKernel(self.values[np.ix_(picked, picked)], self.accuracy, self.threads)
+
+    def array(self):
+        return self.values
+
+
+class _StoredColumns(Columns):
+    def fill(self, rows, out):
+        values = self.K.array()
+
+        def work(begin: int, end: int) -> None:
+            for t in range(begin, end):
+                cols = self.picked[t * TILE : (t + 1) * TILE]
+                out[t, :, : len(cols)] = values[np.ix_(rows, cols)]
+
+        in_parts(_cuts(self.tiles, self.K.threads, len(rows) * TILE), work)
+
+
+class TiledKernel(KernelMatrix):
+    """k(x_i, x_j) between the rows of X, computed when needed."""
+
+    def __init__(self, kernel: Kernel, X, memory_limit: float = MEMORY_LIMIT, threads: int = 1):
+        if kernel.name == "precomputed":
+            raise ValueError("a precomputed kernel matrix is stored already; take as_kernel_matrix.")
+        self.kernel, self.memory_limit, self.threads = kernel, memory_limit, threads
+        self.points = X if isinstance(X, Points) else kernel.points(X)
+        self.n = len(self.points)
+        self.accuracy = self.points.accuracy
+        self._stored: StoredKernel | None = None
+        if 8 * self.size <= min(SMALL, memory_limit):
+            self.array()
+
+    @cached_property
+    def diagonal(self):
+        return self.points.diagonal()
+
+    def matvec(self, v, picked=None):
+        if self._stored is not None:
+            return self._stored.matvec(v, picked)
+        out = np.zeros(self.n if picked is None else len(picked))
+        support = np.flatnonzero(v)
+        step = max(TILE, PANEL // (8 * (self.points.d + 2)))
+        for first in range(0, len(support), step):
+            cols = support[first : first + step]
+            features = self.points.features(cols)
+
+            def work(begin: int, end: int, features: Features = features, weights: Array = v[cols]) -> None:
+                for at in range(begin, end, TILE):
+                    part = slice(at, min(at + TILE, end))
+                    rows = self.points.features(part if picked is None else picked[part])
+                    for a in range(0, len(features), TILE):
+                        tile = self.kernel.between(rows, features.part(slice(a, a + TILE)))
+                        out[part] += tile @ weights[a : a + TILE]
+
+            in_parts(_cuts(len(out), self.threads, len(cols)), work)
+        return out
+
+    def block(self, rows, cols):
+        if self._stored is not None:
+            return self._stored.block(rows, cols)
+        out = np.empty((len(rows), len(cols)))
+        self._fill(rows, cols, out)
+        return out
+
+    def _fill(self, rows, cols, out: np.ndarray) -> None:
+        features = self.points.features(cols)
+
+        def work(begin: int, end: int) -> None:
+            for at in range(begin, end, TILE):
+                some = slice(at, min(at + TILE, end))
+                mine = self.points.features(some if isinstance(rows, slice) else rows[some])
+                for a in range(0, len(features), TILE):
+                    out[some, a : a + TILE] = self.kernel.between(mine, features.part(slice(a, a + TILE)))
+
+        in_parts(_cuts(len(out), self.threads, len(features)), work)
+
+    def columns(self, picked, dtype=np.float32):
+        if self._stored is not None:
+            return self._stored.columns(picked, dtype)
+        return _TiledColumns(self, picked, np.float64 if self.points.wide else dtype)
+
+    def take(self, picked):
+        return TiledKernel(self.kernel, self.points.take(picked), self.memory_limit, self.threads)
+
+    def array(self):
+        if self._stored is None:
+            if 8 * self.size > self.memory_limit:
+                raise MemoryError(
+                    f"the kernel matrix of {self.n} samples needs {_giga(8 * self.size)}, memory_limit is "
+                    f"{_giga(self.memory_limit)}; raise it, or take a solver that computes K in tiles: smo."
+                )
+            out = np.empty((self.n, self.n))
+            everyone = slice(0, self.n)
+            self._fill(everyone, everyone, out)
+            self._stored = StoredKernel(_symmetric(out), self.accuracy, self.threads)
+        return self._stored.values
+
+
+class _TiledColumns(Columns):
+    def __init__(self, K: TiledKernel, picked: np.ndarray, dtype=np.float32):
+        super().__init__(K, picked, dtype)
+        self.features = K.points.features(picked, dtype)
+
+    def fill(self, rows, out):
+        K: TiledKernel = self.K  # type: ignore[assignment]
+        mine = K.points.features(rows, self.dtype)
+        n = len(self.picked)
+
+        def work(begin: int, end: int) -> None:
+            for t in range(begin, end):
+                tile = out[t]
+                if (t + 1) * TILE <= n and tile.dtype == self.dtype:
+                    K.kernel.between(mine, self.features.part(slice(t * TILE, (t + 1) * TILE)), out=tile)
+                else:
+                    tile[:, : n - t * TILE] = K.kernel.between(
+                        mine, self.features.part(slice(t * TILE, (t + 1) * TILE))
+                    )
+
+        in_parts(_cuts(self.tiles, K.threads, len(rows) * TILE), work)
+
+
+def as_kernel_matrix(K, accuracy: float | None = None) -> KernelMatrix:
+    """An array or an operator as an operator."""
+    return K if isinstance(K, KernelMatrix) else StoredKernel(K, accuracy)
+
+
+def kernel_matrix(kernel: Kernel, Z, memory_limit: float = MEMORY_LIMIT, threads: int = 1) -> KernelMatrix:
+    """The matrix between the rows of Z; for "precomputed", Z is the matrix. Positive, or an error says that it is not."""
+    kernel.require_positive()
+    if kernel.name == "precomputed":
+        K: KernelMatrix = StoredKernel(Z, threads=threads)
+        require_positive(K)
+        return K
+    tiled = TiledKernel(kernel, Z, memory_limit, threads)
+    if callable(kernel.name):
+        require_positive(StoredKernel(tiled.array(), 8 * EPS))
+        tiled.accuracy = 8 * EPS
+    return tiled
+
+
+def require_positive(K: KernelMatrix) -> None:
+    """A matrix that is not positive has no dual bound: refuse it rather than print a number that means nothing."""
+    values = K.array()
+    norms = np.sqrt(np.maximum(values.diagonal(), 0.0)).astype(np.float64)
+    scales = np.outer(norms, norms)
+    if (values.diagonal() < 0).any() or values[scales == 0].any():  # |k_ij| <= sqrt(k_ii k_jj) in every positive matrix
+        raise ValueError(NOT_POSITIVE)
+    scaled = np.divide(values, scales, out=np.zeros(scales.shape), where=scales > 0)
+    if not np.allclose(scaled, scaled.T, rtol=0.0, atol=K.accuracy):
+        raise ValueError("the kernel matrix is not symmetric.")
+    try:
+        np.linalg.cholesky(scaled + (K.n * K.accuracy + 1e-300) * np.eye(K.n))
+    except np.linalg.LinAlgError:
+        raise ValueError(NOT_POSITIVE) from None
+
+
+def _cuts(count: int, threads: int, work: int) -> list[int]:
+    """Where to cut `count` pieces for the threads, each piece of so many entries."""
+    parts = max(1, min(threads, count, count * work // 100_000))
+    return [count * k // parts for k in range(parts + 1)]
+
+
+def _symmetric(values: Array) -> Array:
+    """The lower triangle mirrored: k(x, z) and k(z, x) may round differently."""
+    for first in range(0, len(values), TILE):
+        end = min(first + TILE, len(values))
+        values[first:end, end:] = values[end:, first:end].T
+        corner = values[first:end, first:end]
+        values[first:end, first:end] = np.tril(corner) + np.tril(corner, -1).T
+    return values
+
+
+def _giga(size: float) -> str:
+    return f"{size / 2**30:.3g} GiB"
