@@ -9,18 +9,19 @@ import primalsvm
 
 LAYERS = (
     {"losses", "rows"},
-    {"cpu_kernels"},
+    {"cpu_kernels", "working_sets"},
     {"matrix", "piecewise", "simplex_qp", "balls", "kernels"},
-    {"kernel_matrix"},
+    {"kernel_matrix", "expansion"},
     {"problem"},
     {"newton_path", "gaps"},
     {"certificate"},
     {"solve"},
     {"solvers"},
     {"multiclass", "model_files", "readers"},
-    {"linear_svc"},
-    {"claims", "paths", "persistence", "display"},
-    {"demo"},
+    {"classifier"},
+    {"linear_svc", "svc"},
+    {"claims", "paths", "persistence", "display", "foreign_models"},
+    {"demo", "console"},
     {"cli"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

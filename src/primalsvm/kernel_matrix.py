@@ -37,6 +37,10 @@ class Columns:
         """out[t, k, :] = K[rows[k], tile t of the columns]; out has shape (tiles, len(rows), TILE)."""
         raise NotImplementedError
 
+    def block(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """K[rows, cols] in the same precision."""
+        raise NotImplementedError
+
 
 class KernelMatrix:
     """What all kernel matrices share."""
@@ -53,6 +57,11 @@ class KernelMatrix:
     @property
     def size(self) -> int:
         return self.n * self.n
+
+    @property
+    def held(self) -> bool:
+        """Is all of it in memory?"""
+        return True
 
     @cached_property
     def diagonal(self) -> Array:
@@ -135,6 +144,9 @@ class _StoredColumns(Columns):
 
         in_parts(_cuts(self.tiles, self.K.threads, len(rows) * TILE), work)
 
+    def block(self, rows, cols):
+        return self.K.array()[np.ix_(rows, cols)].astype(self.dtype, copy=False)
+
 
 class TiledKernel(KernelMatrix):
     """k(x_i, x_j) between the rows of X, computed when needed."""
@@ -149,6 +161,10 @@ class TiledKernel(KernelMatrix):
         self._stored: StoredKernel | None = None
         if 8 * self.size <= min(SMALL, memory_limit):
             self.array()
+
+    @property
+    def held(self):
+        return self._stored is not None
 
     @cached_property
     def diagonal(self):
@@ -165,11 +181,14 @@ class TiledKernel(KernelMatrix):
             features = self.points.features(cols)
 
             def work(begin: int, end: int, features: Features = features, weights: Array = v[cols]) -> None:
+                room = np.empty(TILE * TILE)
                 for at in range(begin, end, TILE):
                     part = slice(at, min(at + TILE, end))
                     rows = self.points.features(part if picked is None else picked[part])
                     for a in range(0, len(features), TILE):
-                        tile = self.kernel.between(rows, features.part(slice(a, a + TILE)))
+                        some = features.part(slice(a, a + TILE))
+                        tile = room[: len(rows) * len(some)].reshape(len(rows), len(some))
+                        self.kernel.between(rows, some, out=tile)
                         out[part] += tile @ weights[a : a + TILE]
 
             in_parts(_cuts(len(out), self.threads, len(cols)), work)
@@ -217,14 +236,25 @@ class TiledKernel(KernelMatrix):
 
 
 class _TiledColumns(Columns):
+    K: TiledKernel
+
     def __init__(self, K: TiledKernel, picked: np.ndarray, dtype=np.float32):
         super().__init__(K, picked, dtype)
         self.features = K.points.features(picked, dtype)
 
+    def block(self, rows, cols):
+        mine, theirs = (self.K.points.features(picked, self.dtype) for picked in (rows, cols))
+        out = np.empty((len(rows), len(cols)), dtype=self.dtype)
+
+        def work(begin: int, end: int) -> None:
+            self.K.kernel.between(mine.part(slice(begin, end)), theirs, out=out[begin:end])
+
+        in_parts(_cuts(len(rows), self.K.threads, len(cols)), work)
+        return out
+
     def fill(self, rows, out):
-        K: TiledKernel = self.K  # type: ignore[assignment]
+        K, n = self.K, len(self.picked)
         mine = K.points.features(rows, self.dtype)
-        n = len(self.picked)
 
         def work(begin: int, end: int) -> None:
             for t in range(begin, end):
@@ -245,7 +275,7 @@ def as_kernel_matrix(K, accuracy: float | None = None) -> KernelMatrix:
 
 
 def kernel_matrix(kernel: Kernel, Z, memory_limit: float = MEMORY_LIMIT, threads: int = 1) -> KernelMatrix:
-    """The matrix between the rows of Z; for "precomputed", Z is the matrix. Positive, or an error says that it is not."""
+    """The matrix between the rows of Z; for "precomputed", Z is it. Positive, or an error says that it is not."""
     kernel.require_positive()
     if kernel.name == "precomputed":
         K: KernelMatrix = StoredKernel(Z, threads=threads)

@@ -43,6 +43,7 @@ ROUGH = 1e-11  # accuracy of rbf and wendland entries from which close points ar
 CLOSE = 0.01  # of |u|^2 + |v|^2: closer points are close
 DENSE_BYTES, FILLED = 64 * 2**20, 0.05  # sparse rows become dense ones where that is small, or they are nearly so
 WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the fourth digit
+CHUNK = 2**19  # bytes of rows that are prepared at a time
 PANEL_BYTES = 64 * 2**20  # of sparse rows made dense for one product
 
 
@@ -184,17 +185,23 @@ class Points:
         d = self.d
         if self.kernel.name not in DISTANCES:
             return Features(self._rows(picked, dtype), d, np.dtype(dtype))
-        rows = self._rows(picked, np.float64)
-        rows *= _scale(self.kernel)
-        m = rows.shape[0]
         if self.sparse:
-            half = -0.5 * np.asarray(rows.multiply(rows).sum(axis=1)).reshape(m, 1)
-            values: Any = sp.csr_array(sp.hstack([rows, np.ones((m, 1)), half], format="csr"), dtype=dtype)
-        else:
-            values = np.empty((m, d + 2), dtype=dtype)
-            values[:, :d] = rows
-            values[:, d] = 1.0
-            values[:, d + 1] = -0.5 * np.einsum("ij,ij->i", rows, rows)
+            rows = self._rows(picked, np.float64) * _scale(self.kernel)
+            half = -0.5 * np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1, 1)
+            aside = np.hstack([np.ones_like(half), half])
+            return Features(
+                sp.csr_array(sp.hstack([rows, aside], format="csr"), dtype=dtype), d, np.dtype(dtype), self.rough
+            )
+        picked = np.arange(len(self))[picked] if isinstance(picked, slice) else picked
+        values = np.empty((len(picked), d + 2), dtype=dtype)
+        step = max(1, CHUNK // (8 * max(d, 1)))
+        for first in range(0, len(picked), step):  # so that the float64 rows stay in the cache
+            part = values[first : first + step]
+            rows = self._rows(picked[first : first + step], np.float64)
+            rows *= _scale(self.kernel)
+            part[:, :d] = rows
+            part[:, d] = 1.0
+            part[:, d + 1] = -0.5 * np.einsum("ij,ij->i", rows, rows)
         return Features(values, d, np.dtype(dtype), self.rough)
 
     def diagonal(self) -> Array:

@@ -13,12 +13,14 @@ from .hyperpass import Hyperpass
 from .newton import Newton
 from .pegasos import Pegasos
 from .projected_gradient import ProjectedGradient
+from .smo import SMO
 from .subgradient import Subgradient
 
 MANY_SAMPLES = 3  # for each feature, from which second order wins although the features are many
 LIGHT = {True: 1.5, False: 2.0}  # mean of c |x|^2, below which passes over sparse rows win: smooth losses, the hinge
 
 __all__ = [
+    "SMO",
     "CuttingPlane",
     "DualCoordinateAscent",
     "GradientDescent",
@@ -58,7 +60,7 @@ def explain_choice(problem: Problem) -> str:
 def _choose(problem: Problem) -> tuple[Solver, str]:
     n, d = problem.n, problem.size
     if not isinstance(problem, LinearProblem):
-        return DualCoordinateAscent(), "a kernel problem"
+        return SMO(), "a kernel, whose rows are computed as working sets need them"
     # c |x|^2 is how far a single alpha_i can move its own margin: where that is little, few passes settle everything
     if (
         isinstance(problem.X, Sparse)

@@ -1,0 +1,326 @@
+r"""Sequential minimal optimisation in working sets, for kernels.
+
+D is maximised over a working set of up to a thousand samples at a time, pair by pair, with the matrix between them in
+the processor's cache; then the scores of all others follow by one product with the rows of K whose beta_j changed. The
+set is made of the samples that violate optimality most,
+
+    e_i = y_i (tilt - bend alpha_i / c_i) - f(x_i),     max over those that may rise  >  min over those that may fall,
+
+and of those of the last set. Rows of K are computed in float32 on the samples in play only, and kept in a ring of
+memory. A sample at its bound that cannot be part of any violating pair is left out of play.
+
+Float32 rows and samples left out make the scores drift. They are therefore computed afresh in float64, for all samples,
+whenever the solver believes to be done; what it found wrong then, it goes on with. So any accuracy can be reached, each
+time with small corrections, and the certificate, which needs the same float64 scores, costs nothing more.
+
+One step is one working set: q rows of K on the samples in play, at most. `passes` counts entries of K over n^2.
+
+Keerthi, Shevade, Bhattacharyya, Murthy (2001), List et al. (2007) for the violating pair; Fan, Chen, Lin (2005) for the
+second-order partner; Joachims (1999) for working sets and shrinking. Without a free intercept single samples take the
+place of pairs.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..kernel_matrix import TILE, Columns
+from ..losses import Array
+from ..matrix import in_parts
+from ..piecewise import minimize_along
+from ..problem import KernelProblem
+from ..solve import Solver, Start
+
+WHOLE = 2048  # samples up to which the working set is everybody
+NEW = 0.5  # of a working set is chosen afresh
+INNER = 0.05  # a working set is solved until its violation has fallen to this share
+INNER_STEPS = 50  # steps for each of its samples, at most
+LEAVE = 0.7  # those in play are gathered anew when they are fewer than this share
+CACHE_SHARE = 0.4  # of the memory limit for rows of K
+NEAR = 0.1  # of the present range of violations beyond it: those at bounds within stay in play
+ROUGHLY = 1e-6  # of the changes: how far float32 products may be off
+LOOK_EVERY = 10  # steps between two looks at who may leave
+
+
+class RowRing:
+    """Rows of K over the samples in play, the newest of them kept."""
+
+    def __init__(self, columns: Columns, n: int, capacity: int):
+        self.columns = columns
+        self.values = np.empty((columns.tiles, capacity, TILE), dtype=columns.dtype)
+        width = len(columns.picked) - (columns.tiles - 1) * TILE
+        self.values[-1, :, width:] = 0.0
+        self.slot = np.full(n, -1)
+        self.owner = np.full(capacity, -1)
+        self.hand = 0
+
+    def add(self, rows: np.ndarray, weights: Array, scores: Array) -> int:
+        """scores += K[in play, rows] weights; returns how many rows were computed."""
+        from ..working_sets import add_cached_rows
+
+        tiles, threads = self.columns.tiles, self.columns.K.threads
+        cuts = [tiles * k // threads for k in range(threads + 1)] if tiles >= threads else [0, tiles]
+        capacity, computed = len(self.owner), 0
+        for first in range(0, len(rows), capacity):
+            part = slice(first, first + capacity)
+            computed += self._bring(rows[part])
+            slots, weight = self.slot[rows[part]], weights[part]
+
+            def work(begin: int, end: int, slots: np.ndarray = slots, weight: Array = weight) -> None:
+                add_cached_rows(self.values, slots, weight, begin, end, scores)
+
+            in_parts(cuts, work)
+        return computed
+
+    def _bring(self, rows: np.ndarray) -> int:
+        """Make room in the ring and compute those that are not there."""
+        missing = rows[self.slot[rows] < 0]
+        if not len(missing):
+            return 0
+        while True:
+            if self.hand + len(missing) > len(self.owner):
+                self.hand = 0
+            place = slice(self.hand, self.hand + len(missing))
+            gone = self.owner[place][self.owner[place] >= 0]
+            self.slot[gone] = -1
+            self.owner[place] = -1
+            again = rows[self.slot[rows] < 0]
+            if len(again) == len(missing):
+                break
+            missing = again  # some that are needed now were in the way
+        self.slot[missing] = np.arange(place.start, place.stop)
+        self.owner[place] = missing
+        self.columns.fill(missing, self.values[:, place])
+        self.hand = place.stop
+        return len(missing)
+
+
+@dataclass
+class WorkingSet:
+    samples: np.ndarray
+    matrix: np.ndarray  # K between them
+
+
+@dataclass
+class State:
+    f: Array  # what is judged: beta, or a multiple of it
+    b: float
+    alpha: Array
+    beta: Array  # y alpha
+    scores: Array  # (n,) of beta: exact after a refresh, then with float32 products on top; out of play they are old
+    upper: Array
+    active: np.ndarray  # samples in play
+    ring: RowRing | None = None
+    set: WorkingSet | None = None
+    dual: float = 0.0
+    drift: float = 0.0  # sum of k_jj (change of beta_j)^2 since the last refresh, in the changes added in float32
+    since: int = 0  # steps since somebody left
+    violation: float = np.inf
+    belief: float = np.inf
+    guess: float = np.inf  # of the belief, from scores that are not fresh
+    tol: float = 0.0
+    passes: float = 0.0
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class SMO(Solver):
+    """One working set of at most `size` samples."""
+
+    name: ClassVar[str] = "smo"
+    needs: ClassVar[frozenset[str]] = frozenset({"kernel"})
+    size: int = 1024
+    shrink: bool = True
+
+    def init(self, problem: KernelProblem, start: Start | None = None) -> State:
+        alpha = np.zeros(problem.n)
+        if start is not None and start.alpha is not None:
+            alpha = problem.project(start.alpha)
+        beta = alpha * problem.y
+        state = State(beta, 0.0, alpha, beta, np.zeros(problem.n), problem.upper, self.everyone(problem))
+        if alpha.any():
+            state.scores = problem.scores(state.f)
+            state.dual = problem.dual(alpha, state.f)
+            state.passes += np.count_nonzero(alpha) / problem.n
+        self._look(problem, state, state.active)
+        return state
+
+    def step(self, problem: KernelProblem, state: State) -> None:
+        top, bottom, up, down = self._survey(problem, state, state.active)
+        if problem.intercept != "free":  # a single one violates optimality if its e_i is on the wrong side of 0
+            top = bottom = 0.0
+        chosen = self._choose(state, top, bottom, up, down)
+        gain = self._ascend(problem, state, chosen)
+        state.since += 1
+        self._look(problem, state, state.active)
+        resolution = ROUGHLY * float(np.sqrt(state.drift * np.max(problem.squared_norms)))
+        if state.guess <= state.tol or state.violation <= resolution or not gain > 0.0:
+            self._refresh(problem, state, idle=not gain > 0.0)
+        elif self.shrink and state.since >= LOOK_EVERY:
+            self._leave(problem, state, state.active)
+
+    # --- one working set ------------------------------------------------------------------------------------------
+    def _survey(self, problem: KernelProblem, state: State, who: np.ndarray):
+        """(top, bottom, up, down) of the given samples: e_i where beta_i may rise, and where it may fall."""
+        from ..working_sets import survey
+
+        up, down = np.empty(len(who)), np.empty(len(who))
+        loss = problem.loss
+        b = problem.intercept_of(state.alpha)  # 0 where it is free: then it is the middle of the e_i
+        args = (state.scores[who], problem.y[who], state.beta[who], problem.cost[who])
+        top, bottom = survey(*args, loss.tilt, loss.bend, loss.bound, b, up, down)
+        return top, bottom, up, down
+
+    def _choose(self, state: State, top: float, bottom: float, up: Array, down: Array) -> np.ndarray:
+        """The most violating ones on both sides."""
+        active = state.active
+        half = max(self.size // 2 if state.set is None else int(self.size * NEW) // 2, 1)
+        if len(active) <= max(min(WHOLE, 2 * self.size), half):
+            return active
+        sides = []
+        for values, limit in ((-up, -bottom), (down, top)):
+            few = np.argpartition(values, half)[:half]
+            sides.append(few[values[few] < limit])  # the others violate nothing
+        return active[np.unique(np.concatenate(sides))]
+
+    def _working_set(self, problem: KernelProblem, state: State, new: np.ndarray) -> WorkingSet:
+        """The new ones and as many of the last set, those inside their boxes first; their matrix is known."""
+        last, K, k = state.set, problem.K, len(new)
+        if len(new) == len(state.active):
+            last = None
+        kept = np.zeros(0, dtype=np.int64)
+        if last is not None:
+            kept = np.flatnonzero(~np.isin(last.samples, new))
+            alpha = state.alpha[last.samples[kept]]
+            inside = (alpha > 0) & (alpha < state.upper[last.samples[kept]])
+            kept = np.concatenate([kept[inside], kept[~inside]])[: max(self.size - k, 0)]
+        samples = new if last is None else np.concatenate([new, last.samples[kept]])
+        if K.held:
+            return WorkingSet(samples, K.array() if len(samples) == K.n else K.block(samples, samples))
+        columns = self._ring(problem, state).columns
+        matrix = np.empty((len(samples), len(samples)), dtype=columns.dtype)
+        matrix[:k] = columns.block(new, samples)
+        if last is not None:
+            matrix[k:, :k] = matrix[:k, k:].T
+            matrix[k:, k:] = last.matrix[np.ix_(kept, kept)]
+        state.passes += k * len(samples) / problem.n**2
+        return WorkingSet(samples, matrix)
+
+    def _ascend(self, problem: KernelProblem, state: State, chosen: np.ndarray) -> float:
+        """Solve the working set, then bring the scores up to date. Returns by how much D has grown."""
+        from ..working_sets import solve_working_set
+
+        state.set = self._working_set(problem, state, chosen)
+        chosen, Q = state.set.samples, state.set.matrix
+        y, cost, loss = problem.y[chosen], problem.cost[chosen], problem.loss
+        scaling = problem.intercept_scaling**2 if problem.intercept == "penalized" else 0.0
+        if scaling:
+            Q = Q + scaling
+        curve = np.maximum(Q.diagonal().astype(np.float64), 0.0) + loss.bend / cost
+        before = state.beta[chosen]
+        beta = before.copy()
+        upper = state.upper[chosen]
+        low, high = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
+        e = y * (loss.tilt - loss.bend * y * beta / cost) - state.scores[chosen]
+        e -= problem.intercept_of(state.alpha)
+        paired = problem.intercept == "free"
+        _, gain, _, _ = solve_working_set(
+            Q, curve, low, high, beta, e, paired, 1e-15, INNER, INNER_STEPS * len(chosen) + 1000
+        )
+        change = beta - before
+        moved = np.flatnonzero(change)
+        if not len(moved):
+            return 0.0
+        state.beta[chosen] = beta
+        state.alpha[chosen] = y * beta
+        state.f = state.beta
+        if problem.K.held:
+            state.scores += change[moved] @ problem.K.array()[chosen[moved]]
+            state.passes += len(moved) / problem.n
+        else:
+            part = state.scores[state.active]
+            computed = self._ring(problem, state).add(chosen[moved], change[moved], part)
+            state.scores[state.active] = part
+            state.drift += float(problem.squared_norms[chosen] @ change**2)
+            state.passes += computed * len(state.active) / problem.n**2
+        state.dual += gain
+        return gain
+
+    def _ring(self, problem: KernelProblem, state: State) -> RowRing:
+        if state.ring is None:
+            columns = problem.K.columns(state.active)
+            room = CACHE_SHARE * problem.K.memory_limit / (columns.tiles * TILE * columns.dtype.itemsize)
+            state.ring = RowRing(columns, problem.n, int(min(max(room, 64), problem.n)))
+        return state.ring
+
+    # --- who is in play, and how far it is ------------------------------------------------------------------------
+    def _look(self, problem: KernelProblem, state: State, who: np.ndarray) -> None:
+        """The gap that these samples' scores show, and with a free intercept b: the middle of where e_i should be."""
+        from ..working_sets import sample_gaps
+
+        top, bottom, _, _ = self._survey(problem, state, who)
+        if problem.intercept != "free":
+            state.b = problem.intercept_of(state.alpha)
+        elif np.isfinite(top) and np.isfinite(bottom):
+            state.b = 0.5 * (top + bottom)
+        state.violation = top - bottom if problem.intercept == "free" else max(top, -bottom, 0.0)
+        loss = problem.loss
+        args = (state.scores[who], problem.y[who], state.beta[who], problem.cost[who])
+        gap = sample_gaps(*args, loss.tilt, loss.bend, loss.bound, state.b)
+        primal = state.dual + gap
+        state.guess = gap / primal if primal > 0 else (0.0 if gap <= 0 else np.inf)
+
+    def _leave(self, problem: KernelProblem, state: State, among: np.ndarray) -> None:
+        """Keep those in play that may be part of a violating pair soon: the others are at a bound, and far from it."""
+        state.since = 0
+        top, bottom, up, down = self._survey(problem, state, among)
+        if problem.intercept == "free":
+            near = NEAR * max(top - bottom, 0.0)
+            least, most = bottom - near, top + near
+        else:
+            most = (1 + NEAR) * max(top, -bottom, 0.0)
+            least = -most
+        rises, falls = np.isfinite(up), np.isfinite(down)
+        stays = (rises & falls) | (rises & (up >= least)) | (falls & (down <= most))
+        kept = among[stays]
+        regather = len(kept) <= LEAVE * len(state.active) or not np.isin(kept, state.active).all()
+        if regather:
+            state.active, state.ring = kept, None
+
+    def _refresh(self, problem: KernelProblem, state: State, idle: bool) -> None:
+        """Scores of all samples in float64; who was wrongly out of play comes back."""
+        before, state.drift = state.belief, 0.0
+        state.alpha = problem.repair(state.alpha)
+        state.beta = state.alpha * problem.y
+        state.scores = problem.scores(state.beta)
+        state.passes += np.count_nonzero(state.beta) / problem.n
+        state.dual = problem.dual(state.alpha, state.beta)
+        self._look(problem, state, self.everyone(problem))
+        self._offer(problem, state)
+        whole = len(state.active) == len(self.everyone(problem))
+        state.ended = idle and whole and not state.belief < before
+        if self.shrink and not idle:
+            self._leave(problem, state, self.everyone(problem))
+        elif not whole:
+            state.active, state.ring = self.everyone(problem), None
+
+    def _offer(self, problem: KernelProblem, state: State) -> None:
+        """What is judged: beta, or the best multiple of it. At a large C, where P charges dearly for margins a trifle
+        below 1, that is far better."""
+        square = float(state.beta @ state.scores)
+        margins = problem.margins(state.scores, state.b)
+        quadratic = square + 2 * problem.penalty(state.b)
+        t = minimize_along(problem.loss, problem.cost, np.zeros(problem.n), margins, quadratic=quadratic)
+        plain, scaled = (
+            0.5 * k * k * quadratic + float(problem.cost @ problem.loss.value(k * margins)) for k in (1.0, t)
+        )
+        if scaled < plain - 0.5 * (plain - state.dual):
+            state.f, state.b, plain = t * state.beta, t * state.b, scaled
+        else:
+            state.f = state.beta
+        state.belief = max(plain - state.dual, 0.0) / plain if plain > 0 else 0.0
+
+    @staticmethod
+    def everyone(problem: KernelProblem) -> np.ndarray:
+        return np.flatnonzero(problem.cost > 0)

@@ -1,0 +1,151 @@
+"""The compiled loops of SMO. They share nothing with the row loops of `cpu_kernels`: Numba's cache can tell a change.
+
+Everything is said in beta_i = y_i alpha_i and in the gradient of D with respect to it,
+
+    e_i = y_i (tilt - bend alpha_i / c_i) - f(x_i) (- b where b is not free).
+
+With a free intercept sum beta_i = 0, so one beta_i rises and another falls by the same amount, and e_i = b wherever
+alpha_i is strictly inside its box. The loops are written so that they vectorise: a sample that may not rise has its e_i
+lowered by infinity, maxima are taken first and looked up afterwards.
+"""
+
+import numpy as np
+from numba import njit
+
+LEAST_CURVE = 1e-12  # of the two diagonal entries: duplicates have no curvature between them
+
+FAST = {"reassoc", "contract", "nsz", "nnan"}
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def solve_working_set(Q, curve, low, high, beta, e, paired, stop, ratio, max_steps):
+    """Ascend on the samples of a working set until their violation is `ratio` of what it was, or `stop`.
+
+    Q : (q, q) kernel matrix; curve : (q,) its diagonal plus bend / c; low <= beta <= high.
+    beta and e are changed in place. Returns (steps, gain of D, violation at first, violation at last).
+
+    A pair is chosen by the largest e_i that may rise and the partner of the largest gain (Fan, Chen, Lin 2005); without
+    a free intercept a single one by its gain.
+    """
+    q = beta.size
+    up, down = np.empty(q), np.empty(q)
+    gains = np.empty(q)
+    for k in range(q):
+        up[k] = 0.0 if beta[k] < high[k] else -np.inf
+        down[k] = 0.0 if beta[k] > low[k] else np.inf
+    first = last = -1.0
+    gain = 0.0
+    steps = 0
+    while steps < max_steps:
+        top, bottom = -np.inf, np.inf
+        for k in range(q):
+            top = max(top, e[k] + up[k])
+            bottom = min(bottom, e[k] + down[k])
+        last = top - bottom if paired else max(top, -bottom, 0.0)
+        if first < 0.0:
+            first = last
+        if not last > max(stop, ratio * first):
+            break
+        best = 0.0
+        i = 0
+        if paired:
+            while e[i] + up[i] != top:
+                i += 1
+            row, own = Q[i], curve[i]
+            for k in range(q):
+                rise = max(top - (e[k] + down[k]), 0.0)
+                bend = own + curve[k] - 2.0 * row[k]
+                gains[k] = rise * rise / max(bend, LEAST_CURVE * (own + curve[k]) + 1e-300)
+                best = max(best, gains[k])
+            j = 0
+            while gains[j] != best:
+                j += 1
+            if j == i or not best > 0.0:
+                break
+            bend = max(own + curve[j] - 2.0 * row[j], LEAST_CURVE * (own + curve[j]) + 1e-300)
+            rise = top - e[j]
+            room_i, room_j = high[i] - beta[i], beta[j] - low[j]
+            t = min(rise / bend, room_i, room_j)
+            beta[i] = high[i] if t == room_i else min(beta[i] + t, high[i])
+            beta[j] = low[j] if t == room_j else max(beta[j] - t, low[j])
+            other = Q[j]
+            for k in range(q):
+                e[k] -= t * (row[k] - other[k])
+            e[i] -= t * (curve[i] - row[i])
+            e[j] += t * (curve[j] - other[j])
+            up[j] = 0.0
+            down[j] = 0.0 if beta[j] > low[j] else np.inf
+        else:
+            for k in range(q):
+                slope = max(e[k] + up[k], -(e[k] + down[k]), 0.0)
+                gains[k] = slope * slope / (curve[k] + 1e-300)
+                best = max(best, gains[k])
+            while gains[i] != best:
+                i += 1
+            rise, bend = e[i], curve[i] + 1e-300
+            t = min(max(beta[i] + rise / bend, low[i]), high[i]) - beta[i]
+            if t == 0.0:
+                break
+            row = Q[i]
+            beta[i] = min(max(beta[i] + rise / bend, low[i]), high[i])
+            for k in range(q):
+                e[k] -= t * row[k]
+            e[i] -= t * (curve[i] - row[i])
+        up[i] = 0.0 if beta[i] < high[i] else -np.inf
+        down[i] = 0.0 if beta[i] > low[i] else np.inf
+        gain += t * (rise - 0.5 * t * bend)
+        steps += 1
+    return steps, gain, first, last
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def add_cached_rows(cache, slots, weights, begin, end, scores):
+    """scores += sum_k weights_k cache[:, slots_k], tiles begin to end of (tiles, slots, width)."""
+    width = cache.shape[2]
+    total = np.empty(width)
+    for t in range(begin, end):
+        total[:] = 0.0
+        for k in range(slots.size):
+            weight, row = weights[k], cache[t, slots[k]]
+            for j in range(width):
+                total[j] += weight * row[j]
+        first = t * width
+        for j in range(min(width, scores.size - first)):
+            scores[first + j] += total[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def survey(scores, y, beta, cost, tilt, bend, bound, b, up, down):
+    """Set up_i to e_i where beta_i may rise and to -infinity elsewhere, down_i to e_i or infinity. Returns their
+    maximum and minimum, with the intercept b inside the scores."""
+    top, bottom = -np.inf, np.inf
+    for i in range(scores.size):
+        if cost[i] > 0.0:
+            share = y[i] * beta[i] / cost[i]
+            e = y[i] * (tilt - bend * share) - scores[i] - b
+            inside_high, inside_low = share < bound, share > 0.0
+            up[i] = e if (inside_high if y[i] > 0.0 else inside_low) else -np.inf
+            down[i] = e if (inside_low if y[i] > 0.0 else inside_high) else np.inf
+        else:
+            up[i] = -np.inf
+            down[i] = np.inf
+        top = max(top, up[i])
+        bottom = min(bottom, down[i])
+    return top, bottom
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def sample_gaps(scores, y, beta, cost, tilt, bend, bound, b):
+    """sum_i c_i (l(m_i) + a_i m_i - r(a_i)): P - D of f_alpha, every term of it at least 0."""
+    gap = 0.0
+    for i in range(scores.size):
+        if cost[i] > 0.0:
+            margin = y[i] * (scores[i] + b)
+            lag = tilt - margin
+            best = bound if lag > 0.0 else 0.0
+            if bend > 0.0:
+                best = min(max(lag / bend, 0.0), bound)
+            share = y[i] * beta[i] / cost[i]
+            loss = best * (lag - 0.5 * bend * best)
+            gap += cost[i] * (loss - share * (lag - 0.5 * bend * share))
+    return gap
