@@ -20,9 +20,10 @@ from .losses import EPS, Array
 from .matrix import in_parts
 
 MEMORY_LIMIT = 2 * 2**30  # bytes, for kernel matrices and caches of their rows
-SMALL = 2**25  # bytes of a float64 matrix that is stored without being asked for
+SMALL = 2**21  # bytes of a float64 matrix that is stored without being asked for
 TILE = 1024  # columns of a tile; with as many rows it stays in the cache while it is worked on
 PANEL = 32 * 2**20  # bytes of features of the columns that one tiled product holds
+EXP = 10  # multiplications that an exponential is worth
 NOT_POSITIVE = "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."
 
 
@@ -62,6 +63,11 @@ class KernelMatrix:
     def held(self) -> bool:
         """Is all of it in memory?"""
         return True
+
+    @property
+    def work(self) -> int:
+        """Multiplications of one pass over it."""
+        return self.size
 
     @cached_property
     def diagonal(self) -> Array:
@@ -166,6 +172,10 @@ class TiledKernel(KernelMatrix):
     def held(self):
         return self._stored is not None
 
+    @property
+    def work(self):
+        return self.size * (1 if self.held else self.points.d + EXP)
+
     @cached_property
     def diagonal(self):
         return self.points.diagonal()
@@ -231,7 +241,7 @@ class TiledKernel(KernelMatrix):
             out = np.empty((self.n, self.n))
             everyone = slice(0, self.n)
             self._fill(everyone, everyone, out)
-            self._stored = StoredKernel(_symmetric(out), self.accuracy, self.threads)
+            self._stored = StoredKernel(out, self.accuracy, self.threads)
         return self._stored.values
 
 
@@ -308,16 +318,6 @@ def _cuts(count: int, threads: int, work: int) -> list[int]:
     """Where to cut `count` pieces for the threads, each piece of so many entries."""
     parts = max(1, min(threads, count, count * work // 100_000))
     return [count * k // parts for k in range(parts + 1)]
-
-
-def _symmetric(values: Array) -> Array:
-    """The lower triangle mirrored: k(x, z) and k(z, x) may round differently."""
-    for first in range(0, len(values), TILE):
-        end = min(first + TILE, len(values))
-        values[first:end, end:] = values[end:, first:end].T
-        corner = values[first:end, first:end]
-        values[first:end, first:end] = np.tril(corner) + np.tril(corner, -1).T
-    return values
 
 
 def _giga(size: float) -> str:

@@ -83,7 +83,7 @@ class Problem:
 
     @property
     def entries(self) -> int:
-        """How many stored numbers one pass reads."""
+        """How many multiplications one pass takes."""
         raise NotImplementedError
 
     @property
@@ -323,7 +323,7 @@ class KernelProblem(Problem):
 
     @property
     def entries(self):
-        return self.K.size
+        return self.K.work
 
     @property
     def rows(self):
@@ -354,10 +354,11 @@ class KernelProblem(Problem):
             t = float(f @ f0) / square if square > 0 else 0.0
             delta = f - t * f0
             weight = np.abs(delta) * self.norms
-            far = weight > ROUNDING * size / self.n
+            support = np.count_nonzero(f)
+            far = weight > ROUNDING * size / max(support, 1)
             # what s0 is off by, the product with delta, its part left out, and a few roundings of sums of this size
             error = abs(t) * e0 + self._product_error(delta) + float(np.sum(weight[~far])) * (1 + EPS) + 4 * EPS * size
-            if error <= 4 * fresh and 2 * np.count_nonzero(far) < np.count_nonzero(f):
+            if error <= 4 * fresh and 2 * np.count_nonzero(far) < support:
                 s = t * s0
                 if far.any():
                     s += self.K.matvec(np.where(far, delta, 0.0))

@@ -32,12 +32,13 @@ from ..piecewise import minimize_along
 from ..problem import KernelProblem
 from ..solve import Solver, Start
 
-WHOLE = 2048  # samples up to which the working set is everybody
+WHOLE = 256  # samples up to which the working set is everybody
+PART = 8  # else it is one in so many, but not fewer than 64
 NEW = 0.5  # of a working set is chosen afresh
 INNER = 0.05  # a working set is solved until its violation has fallen to this share
 INNER_STEPS = 50  # steps for each of its samples, at most
 LEAVE = 0.7  # those in play are gathered anew when they are fewer than this share
-CACHE_SHARE = 0.4  # of the memory limit for rows of K
+CACHE_SHARE = 0.2  # of the memory limit for rows of K
 NEAR = 0.1  # of the present range of violations beyond it: those at bounds within stay in play
 ROUGHLY = 1e-6  # of the changes: how far float32 products may be off
 LOOK_EVERY = 10  # steps between two looks at who may leave
@@ -111,6 +112,7 @@ class State:
     scores: Array  # (n,) of beta: exact after a refresh, then with float32 products on top; out of play they are old
     upper: Array
     active: np.ndarray  # samples in play
+    size: int = 0  # of a working set
     ring: RowRing | None = None
     set: WorkingSet | None = None
     dual: float = 0.0
@@ -139,6 +141,8 @@ class SMO(Solver):
             alpha = problem.project(start.alpha)
         beta = alpha * problem.y
         state = State(beta, 0.0, alpha, beta, np.zeros(problem.n), problem.upper, self.everyone(problem))
+        state.size = min(self.size, max(len(state.active) // PART, 64))
+        state.passes = float(problem.K.held)
         if alpha.any():
             state.scores = problem.scores(state.f)
             state.dual = problem.dual(alpha, state.f)
@@ -175,7 +179,7 @@ class SMO(Solver):
     def _choose(self, state: State, top: float, bottom: float, up: Array, down: Array) -> np.ndarray:
         """The most violating ones on both sides."""
         active = state.active
-        half = max(self.size // 2 if state.set is None else int(self.size * NEW) // 2, 1)
+        half = max(state.size // 2 if state.set is None else int(state.size * NEW) // 2, 1)
         if len(active) <= max(min(WHOLE, 2 * self.size), half):
             return active
         sides = []
@@ -194,7 +198,7 @@ class SMO(Solver):
             kept = np.flatnonzero(~np.isin(last.samples, new))
             alpha = state.alpha[last.samples[kept]]
             inside = (alpha > 0) & (alpha < state.upper[last.samples[kept]])
-            kept = np.concatenate([kept[inside], kept[~inside]])[: max(self.size - k, 0)]
+            kept = np.concatenate([kept[inside], kept[~inside]])[: max(state.size - k, 0)]
         samples = new if last is None else np.concatenate([new, last.samples[kept]])
         if K.held:
             return WorkingSet(samples, K.array() if len(samples) == K.n else K.block(samples, samples))

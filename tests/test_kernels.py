@@ -1,0 +1,282 @@
+"""Kernels and their matrices: the formulas, every storage, the promised accuracy, and no array beyond the limit."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from primalsvm import kernel_matrix as matrices
+from primalsvm import problem as problems
+from primalsvm.kernel_matrix import TILE, StoredKernel, TiledKernel, kernel_matrix
+from primalsvm.kernels import KERNELS, Kernel, Points
+from primalsvm.losses import Hinge
+from primalsvm.problem import KernelProblem
+
+NAMED = (
+    Kernel("linear"),
+    Kernel("rbf", gamma=0.3),
+    Kernel("poly", gamma=0.5, degree=2, coef0=1.0),
+    Kernel("laplacian", gamma=0.2),
+    Kernel("sigmoid", gamma=0.1, coef0=0.5),
+)
+POSITIVE = (*(kernel for kernel in NAMED if kernel.positive), Kernel("wendland", gamma=0.1))
+STORAGE = {"dense": np.asarray, "csr": sp.csr_matrix, "csc": sp.csc_array}
+
+
+def name_of(kernel):
+    return kernel.name
+
+
+def block(kernel, A, B, dtype=np.float64):
+    a = kernel.points(A)
+    return kernel.between(a.features(dtype=dtype), Points(kernel, B, like=a).features(dtype=dtype))
+
+
+def sample(n=40, d=5, seed=0, dtype=np.float64):
+    return np.random.default_rng(seed).standard_normal((n, d)).astype(dtype)
+
+
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", NAMED, ids=name_of)
+def test_blocks_are_scikit_learns(kernel, dtype, storage):
+    A, B = sample(dtype=dtype), sample(17, seed=1, dtype=dtype)
+    parameters = {"gamma": kernel.gamma, "degree": kernel.degree, "coef0": kernel.coef0}
+    theirs = pairwise_kernels(A.astype(float), B.astype(float), metric=kernel.name, filter_params=True, **parameters)
+    ours = block(kernel, STORAGE[storage](A), STORAGE[storage](B), dtype)
+    assert ours.dtype == dtype
+    np.testing.assert_allclose(
+        ours, theirs, rtol=2e-5 if dtype == np.float32 else 1e-12, atol=1e-6 * (dtype == np.float32)
+    )
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 40])
+def test_wendlands_function(d):
+    """Its formula; 0 beyond its radius; and positive."""
+    X, kernel = sample(60, d), Kernel("wendland", gamma=0.3)
+    r = 0.3 * np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    q = d // 2 + 2
+    K = block(kernel, X, X)
+    np.testing.assert_allclose(K, np.maximum(1 - r, 0) ** (q + 1) * ((q + 1) * r + 1), rtol=1e-7, atol=1e-12)
+    assert (K[r >= 1] == 0).all()
+    assert np.linalg.eigvalsh(K).min() > -1e-12
+
+
+def test_sparse_rows_stay_sparse_where_dense_ones_would_be_large(monkeypatch):
+    monkeypatch.setattr("primalsvm.kernels.DENSE_BYTES", 0)
+    monkeypatch.setattr("primalsvm.kernels.PANEL_BYTES", 8 * 300 * 3)  # a few rows at a time
+    X = sp.random(50, 300, 0.02, format="csr", rng=np.random.default_rng(0))
+    for kernel in POSITIVE:
+        points = kernel.points(X)
+        assert points.sparse
+        np.testing.assert_allclose(block(kernel, X, X[:20]), block(kernel, X.toarray(), X[:20].toarray()), atol=1e-12)
+        np.testing.assert_allclose(points.diagonal(), block(kernel, X, X).diagonal(), rtol=1e-12, atol=1e-14)
+
+
+# --- accuracy ---------------------------------------------------------------------------------------------------------
+
+
+def exactly(kernel, x, z):
+    x, z = ([Decimal(float(v)) for v in row] for row in (x, z))
+    product = sum(a * b for a, b in zip(x, z, strict=True))
+    gamma = Decimal(kernel.gamma)
+    if kernel.name == "linear":
+        return product
+    if kernel.name == "poly":
+        return (gamma * product + Decimal(kernel.coef0)) ** kernel.degree
+    if kernel.name == "laplacian":
+        return (-gamma * sum(abs(a - b) for a, b in zip(x, z, strict=True))).exp()
+    square = sum((a - b) ** 2 for a, b in zip(x, z, strict=True))
+    if kernel.name == "rbf":
+        return (-gamma * square).exp()
+    r, q = gamma * square.sqrt(), len(x) // 2 + 2
+    return max(1 - r, Decimal(0)) ** (q + 1) * ((q + 1) * r + 1)
+
+
+@pytest.mark.parametrize("name", ["linear", "rbf", "poly", "laplacian", "wendland"])
+@pytest.mark.parametrize("offset", [0.0, 100.0, 1e7])
+@pytest.mark.parametrize("gamma", [1e-6, 1.0, 1e5])
+def test_entries_are_as_accurate_as_promised(name, offset, gamma):
+    """Rows that are close, far and equal, near the origin and far from it: also where the distance cancels."""
+    rng = np.random.default_rng(1)
+    Z = rng.standard_normal((5, 3)) + offset
+    Z = np.vstack([Z, Z[:2] + 1e-3 / np.sqrt(gamma) * rng.standard_normal((2, 3)), Z[:1], 1e4 * Z[1:2]])
+    for dtype in (np.float32, np.float64):
+        for store in (np.asarray, sp.csr_array):
+            matrix = kernel_matrix(Kernel(name, gamma=gamma, coef0=0.5), store(Z.astype(dtype)))
+            K = matrix.array()
+            with localcontext(prec=60):
+                exact = [[exactly(matrix.kernel, x, z) for z in Z.astype(dtype)] for x in Z.astype(dtype)]
+                for i, j in np.ndindex(K.shape):
+                    error = abs(Decimal(float(K[i, j])) - exact[i][j])
+                    assert error <= Decimal(matrix.accuracy) * (exact[i][i] * exact[j][j]).sqrt()
+
+
+def test_the_care_for_close_points_is_needed():
+    """Without it the promise of the test above could not be kept: the plain product is off by far more."""
+    rng = np.random.default_rng(2)
+    Z = np.repeat(rng.standard_normal((4, 3)), 2, axis=0)
+    Z[1::2] += 1e-6 * rng.standard_normal((4, 3))
+    Z = np.vstack([Z, 1e2 * rng.standard_normal((2, 3))])
+    kernel = Kernel("rbf", gamma=1e11)
+    points = kernel.points(Z)
+    assert points.rough
+    square = ((Z[:, None] - Z) ** 2).sum(axis=2)
+    with_care = kernel.between(points.features(), points.features())
+    np.testing.assert_allclose(with_care, np.exp(-1e11 * square), atol=points.accuracy)
+    assert points.accuracy < 1e-6
+    points.rough = False
+    without = kernel.between(points.features(), points.features())
+    assert np.abs(without - np.exp(-1e11 * square)).max() > 1e-6
+
+
+# --- matrices ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_storing(monkeypatch):
+    monkeypatch.setattr(matrices, "SMALL", 0)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kernel", POSITIVE, ids=name_of)
+def test_tiles_are_the_stored_matrix(kernel, threads, no_storing, monkeypatch):
+    monkeypatch.setattr(matrices, "TILE", 16)
+    monkeypatch.setattr(matrices, "PANEL", 8 * 20 * 7)  # several panels of columns
+    X = sample(100)
+    tiled, stored = TiledKernel(kernel, X, threads=threads), StoredKernel(block(kernel, X, X))
+    assert not tiled.held
+    rng = np.random.default_rng(3)
+    v = rng.standard_normal(100) * (rng.random(100) < 0.4)
+    some, others = rng.permutation(100)[:33], rng.permutation(100)[:21]
+    for K in (tiled, tiled.take(np.arange(100))):
+        np.testing.assert_allclose(K.matvec(v), stored.matvec(v), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(K.matvec(v, some), stored.matvec(v)[some], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(K.block(some, others), stored.block(some, others), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(K.diagonal, stored.diagonal, rtol=1e-12)
+    np.testing.assert_allclose(tiled.take(some).array(), stored.take(some).array(), rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(tiled.take(some).take(others[others < 33]).array().shape, [sum(others < 33)] * 2)
+    for K in (tiled, stored):
+        columns = K.columns(np.sort(some))
+        out = np.zeros((columns.tiles, len(others), 16), dtype=columns.dtype)
+        columns.fill(others, out)
+        rows = np.concatenate(list(out), axis=1)[:, :33]
+        np.testing.assert_allclose(rows, stored.block(others, np.sort(some)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(columns.block(others, some), stored.block(others, some), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(tiled.array(), stored.array(), rtol=1e-10, atol=1e-12)
+    assert tiled.held
+
+
+def test_no_array_is_made_beyond_the_limit(no_storing):
+    K = TiledKernel(Kernel("rbf"), sample(100), memory_limit=8 * 100 * 100 - 1)
+    with pytest.raises(MemoryError, match=r"^the kernel matrix of 100 samples needs .* memory_limit is .*smo\.$"):
+        K.array()
+    assert TiledKernel(Kernel("rbf"), sample(100), memory_limit=8 * 100 * 100).array().shape == (100, 100)
+
+
+def test_wide_exponents_are_not_left_to_float32(no_storing):
+    narrow, wide = (TiledKernel(Kernel("rbf", gamma=g), sample(30)) for g in (1.0, 1e4))
+    assert narrow.columns(np.arange(30)).dtype == np.float32
+    assert wide.columns(np.arange(30)).dtype == np.float64
+
+
+def test_a_function_is_a_kernel_and_is_checked():
+    X = sample()
+    K = kernel_matrix(Kernel(lambda a, b: np.exp(-0.3 * ((a[:, None] - b) ** 2).sum(axis=2))), X)
+    np.testing.assert_allclose(K.array(), kernel_matrix(Kernel("rbf", gamma=0.3), X).array(), rtol=1e-12)
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        kernel_matrix(Kernel(lambda a, b: -(a @ b.T)), X)
+
+
+@pytest.mark.parametrize(
+    "kernel, sentence",
+    [
+        (Kernel("sigmoid"), r"^the sigmoid kernel is not positive semidefinite: .* Take rbf, .*\.$"),
+        (Kernel("poly", coef0=-1.0), r"^the poly kernel with coef0 < 0 is not positive semidefinite: .*\.$"),
+    ],
+    ids=["sigmoid", "poly"],
+)
+def test_kernels_without_a_lower_bound_are_refused(kernel, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        kernel_matrix(kernel, sample())
+
+
+@pytest.mark.parametrize(
+    "wrong, sentence",
+    [
+        ({"name": "gaussian"}, rf"^kernel must be one of {', '.join(KERNELS)}, or a function, got 'gaussian'\.$"),
+        ({"gamma": -1.0}, r"^gamma must be a finite number of at least 0, got -1\.0\.$"),
+        ({"gamma": np.inf}, r"^gamma must be a finite number"),
+        ({"name": "poly", "degree": 2.5}, r"^degree must be a whole number above 0, got 2\.5\.$"),
+    ],
+)
+def test_wrong_parameters(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Kernel(**wrong)
+
+
+# --- remembered scores ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_scores_derived_from_the_last_ones_are_within_their_error(seed, monkeypatch):
+    """Chains of models, each a change of the last: multiples, a few coefficients, trifles, all of them."""
+    monkeypatch.setattr(problems, "WORTHWHILE", 1)
+    rng = np.random.default_rng(seed)
+    n = 14
+    X = rng.standard_normal((n, 3))
+    exact = [
+        [sum(Fraction(a) * Fraction(b) for a, b in zip(x, z, strict=True)) for z in X.tolist()] for x in X.tolist()
+    ]
+    problem = KernelProblem(np.ones(n), np.ones(n), Hinge(), "none", K=X @ X.T)
+    products = 0
+    matvec = StoredKernel.matvec
+
+    def counted(self, v, picked=None):
+        nonlocal products
+        products += np.count_nonzero(v)
+        return matvec(self, v, picked)
+
+    monkeypatch.setattr(StoredKernel, "matvec", counted)
+    f = rng.standard_normal(n)
+    for step in range(60):
+        kind = rng.integers(5)
+        if kind == 0:
+            f = f * rng.uniform(-2, 2)
+        elif kind == 1:
+            f = f.copy()
+            f[rng.integers(n, size=2)] += 10.0 ** rng.uniform(-12, 3)
+        elif kind == 2:
+            f = f * (1 + 1e-16 * rng.standard_normal(n))
+        elif kind == 3:
+            f = 1e-9 * f + 1e-7 * np.eye(n)[rng.integers(n)]
+        elif step % 10 == 0:
+            f = rng.standard_normal(n) * 10.0 ** rng.uniform(-5, 5)
+        scores, allowed = problem.scores(f), problem.score_error(f)
+        for i in range(n):
+            truth = sum(k * Fraction(b) for k, b in zip(exact[i], f.tolist(), strict=True))
+            assert abs(Fraction(scores[i]) - truth) <= Fraction(allowed[i])
+        square = sum(
+            Fraction(a) * k * Fraction(b)
+            for a, r in zip(f.tolist(), exact, strict=True)
+            for k, b in zip(r, f.tolist(), strict=True)
+        )
+        assert abs(Fraction(problem.inner(f, f)) - square) <= problem.norm_error(f)
+    assert products < 45 * n  # many of the sixty were not computed afresh
+
+
+def test_a_model_beyond_float64_is_not_derived_from(monkeypatch):
+    monkeypatch.setattr(problems, "WORTHWHILE", 1)
+    problem = KernelProblem(np.ones(3), np.ones(3), Hinge(), "none", K=np.eye(3))
+    with np.errstate(all="ignore"):
+        for wild in (np.inf, np.nan, 1e308):
+            problem.scores(np.full(3, wild))
+            np.testing.assert_array_equal(problem.scores(np.array([1.0, 2.0, 0.0])), [1.0, 2.0, 0.0])
+            problem.scores(np.zeros(3))
+
+
+def test_tile_is_what_the_ring_of_rows_expects():
+    assert TILE % 64 == 0

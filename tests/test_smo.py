@@ -1,0 +1,183 @@
+"""SMO in working sets: every loss and intercept, held and tiled, shrinking or not; float32 rows, right answers."""
+
+import numpy as np
+import pytest
+from problems import INTERCEPTS, LOSSES, MAKERS, make_kernel
+from reference import optimum
+from sklearn.svm import SVC
+
+from primalsvm import kernel_matrix as matrices
+from primalsvm.kernel_matrix import StoredKernel, TiledKernel
+from primalsvm.kernels import Kernel
+from primalsvm.losses import Hinge, Huber, SquaredHinge
+from primalsvm.problem import KernelProblem
+from primalsvm.solve import Start, solve
+from primalsvm.solvers import smo as module
+from primalsvm.solvers.smo import SMO
+
+
+class Unheld(StoredKernel):
+    """A stored matrix that is treated as one that is computed: its rows come through the ring."""
+
+    held = False
+
+
+def name_of(value):
+    return value.name if hasattr(value, "name") else str(value)
+
+
+@pytest.fixture
+def tiled(monkeypatch):
+    monkeypatch.setattr(matrices, "SMALL", 0)
+    monkeypatch.setattr(module, "WHOLE", 0)
+
+
+def blobs(n=900, seed=0, noise=0.8, loss=None, C=1.0, intercept="free", gamma=0.5, **options):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
+    K = TiledKernel(Kernel("rbf", gamma=gamma), X, **options)
+    return KernelProblem(y, np.full(n, float(C)), loss or Hinge(), intercept, K=K), X
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_exact_optimum_is_found(name, intercept, loss, held, monkeypatch):
+    problem = make_kernel(name, loss, intercept)
+    solver = SMO()
+    if not held:
+        monkeypatch.setattr(module, "WHOLE", 0)
+        problem.K.__class__ = Unheld
+        solver = SMO(size=8)
+    result = solve(problem, solver, tol=1e-8, max_iter=20_000)
+    assert result.certificate.relative_gap <= 1e-8, (result.status, result.certificate)
+    h = loss.h if isinstance(loss, Huber) else None
+    best = optimum(None, problem.y, problem.cost, loss.name, intercept, h=h, K=problem.K.array())
+    assert result.certificate.dual <= float(best.value_high) * (1 + 1e-14)
+    assert result.certificate.primal >= float(best.value_low) * (1 - 1e-14)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_float32_rows_reach_what_float64_can(intercept, loss, tiled):
+    problem, _ = blobs(600, loss=loss, intercept=intercept)
+    result = solve(problem, SMO(size=128), tol=1e-8, max_iter=5000)
+    assert not problem.K.held
+    assert result.certificate.relative_gap <= 1e-8, (result.status, result.certificate)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.8])
+def test_it_is_libsvms_model(noise, tiled):
+    problem, X = blobs(noise=noise, C=10.0)
+    result = solve(problem, SMO(), tol=1e-9, max_iter=5000)
+    theirs = SVC(C=10.0, gamma=0.5, tol=1e-8).fit(X, problem.y)
+    np.testing.assert_allclose(problem.scores(result.f) + result.b, theirs.decision_function(X), atol=1e-4)
+    assert np.count_nonzero(result.alpha > 1e-6) == pytest.approx(theirs.n_support_.sum(), abs=2)
+
+
+@pytest.mark.parametrize("options", [{"shrink": False}, {"size": 64}, {"size": 5000}])
+def test_working_sets_and_shrinking_do_not_change_the_answer(options, tiled):
+    problem, _ = blobs(C=3.0)
+    plain = solve(problem, SMO(), tol=1e-9, max_iter=20_000)
+    other = solve(problem, SMO(**options), tol=1e-9, max_iter=20_000)
+    assert other.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-9)
+    np.testing.assert_allclose(problem.scores(other.f) + other.b, problem.scores(plain.f) + plain.b, atol=1e-3)
+
+
+def test_samples_leave_and_come_back(tiled, monkeypatch):
+    """Most samples are out of play in the end; and with a rule that throws out too many the answer is still right."""
+    problem, _ = blobs(2000, C=3.0, noise=0.2)
+    solver, least = SMO(size=128), []
+    step = SMO.step
+
+    def watched(self, problem, state):
+        step(self, problem, state)
+        least.append(len(state.active))
+
+    monkeypatch.setattr(SMO, "step", watched)
+    plain = solve(problem, solver, tol=1e-8, max_iter=5000)
+    assert min(least) < 1000
+    monkeypatch.setattr(module, "NEAR", -0.9)
+    monkeypatch.setattr(module, "LOOK_EVERY", 1)
+    hasty = solve(problem, solver, tol=1e-8, max_iter=5000)
+    assert hasty.certificate.relative_gap <= 1e-8
+    assert hasty.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-8)
+
+
+@pytest.mark.parametrize("rows", [64, 100, 300])
+def test_a_small_ring_of_rows_gives_the_same_model(rows, tiled):
+    """Rows are dropped and computed again; also when a working set has more rows than the ring."""
+    limit = rows * matrices.TILE * 4 / module.CACHE_SHARE
+    results = [solve(blobs(memory_limit=m)[0], SMO(size=256), tol=1e-6, max_iter=500) for m in (limit, 2**30)]
+    assert results[0].iterations == results[1].iterations
+    np.testing.assert_allclose(results[0].alpha, results[1].alpha, atol=1e-5)
+    assert results[0].history[-1].passes > results[1].history[-1].passes or rows == 300
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_give_the_same_model(threads, tiled):
+    results = [solve(blobs(3000, threads=t)[0], SMO(), tol=1e-6, max_iter=500) for t in (1, threads, threads)]
+    np.testing.assert_array_equal(results[1].alpha, results[2].alpha)
+    assert results[1].certificate.primal == pytest.approx(results[0].certificate.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e-3, 1e3, 0.5e8])
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=name_of)
+def test_tiny_and_huge_C(C, loss, tiled):
+    """At a huge C the margins are right to eight digits before P is: the best multiple of f is judged."""
+    problem, _ = blobs(700, noise=0.0, loss=loss, C=C)
+    result = solve(problem, SMO(), tol=1e-3, max_iter=3000)
+    assert result.certificate.relative_gap <= 1e-3, (result.status, result.certificate)
+    assert result.iterations <= 1500
+
+
+def test_a_warm_start_is_where_it_starts(tiled):
+    problem, _ = blobs()
+    first = solve(problem, SMO(), tol=1e-6, max_iter=500)
+    again = solve(problem, SMO(), tol=1e-6, max_iter=500, start=Start(first.f, first.b, first.alpha))
+    assert again.iterations == 0
+    nearby, _ = blobs(C=1.2)
+    warm = solve(nearby, SMO(), tol=1e-6, max_iter=500, start=Start(first.f, first.b, 1.2 * first.alpha))
+    cold = solve(nearby, SMO(), tol=1e-6, max_iter=500)
+    assert warm.history[-1].passes < cold.history[-1].passes
+    assert warm.certificate.relative_gap <= 1e-6
+
+
+def test_what_there_is_after_a_few_steps_is_kept(tiled):
+    """Between two refreshes too the model is the present one, not the last that was judged."""
+    problem, _ = blobs(3000)
+    result = solve(problem, SMO(size=64), tol=1e-9, max_iter=5)
+    assert result.status == "max_iter"
+    assert result.f.any()
+    assert result.certificate.primal < result.history[0].primal
+    assert result.certificate.dual > 0
+
+
+@pytest.mark.parametrize("gamma", [1e-9, 1e9])
+def test_a_flat_and_a_peaked_kernel(gamma, tiled):
+    problem, _ = blobs(300, gamma=gamma)
+    result = solve(problem, SMO(), tol=1e-6, max_iter=500)
+    assert result.certificate.relative_gap <= 1e-6, (result.status, result.certificate)
+
+
+def test_duplicates_with_opposite_labels(tiled):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((150, 2)), 3, axis=0)
+    y = np.where(rng.random(450) < 0.5, 1.0, -1.0)
+    problem = KernelProblem(y, np.full(450, 5.0), Hinge(), "free", K=TiledKernel(Kernel("rbf"), X))
+    result = solve(problem, SMO(), tol=1e-8, max_iter=2000)
+    assert result.certificate.relative_gap <= 1e-8
+
+
+def test_samples_without_weight_take_no_part(tiled):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 2)), np.where(rng.random(400) < 0.5, 1.0, -1.0)
+    cost = np.where(rng.random(400) < 0.5, 2.0, 0.0)
+    K = TiledKernel(Kernel("rbf"), X)
+    result = solve(KernelProblem(y, cost, SquaredHinge(), "free", K=K), SMO(), tol=1e-8, max_iter=2000)
+    kept = np.flatnonzero(cost)
+    fewer = solve(KernelProblem(y[kept], cost[kept], SquaredHinge(), "free", K=K.take(kept)), SMO(), tol=1e-8)
+    assert not result.alpha[cost == 0].any()
+    assert result.certificate.primal == pytest.approx(fewer.certificate.primal, rel=2e-8)
