@@ -242,7 +242,7 @@ def certificate(
     begin = time.perf_counter()
     f, _ = _checked(problem, f, 0.0 if b is None else b)
     scores = problem.scores(f)
-    best_b = problem.best_intercept(scores)
+    best_b = problem.best_intercept(scores, problem.score_error(f) + 8 * EPS * (np.abs(scores) + 1.0))
     b = best_b if b is None else float(b)
     primal, rounding = bound_primal(problem, f, b, scores)
     dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))

