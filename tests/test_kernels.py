@@ -170,6 +170,20 @@ def test_tiles_are_the_stored_matrix(kernel, threads, no_storing, monkeypatch):
     assert tiled.held
 
 
+def test_constant_columns_take_no_part(no_storing):
+    """... in distances; each of several parts of the samples has its own. Inner products do notice them."""
+    X = sample(120, 160)
+    X[:, ::2] = 3.0
+    X[60:, 1::4] = -1.0
+    for kernel in (*POSITIVE[:-1], Kernel("rbf", gamma=0.01), Kernel("wendland", gamma=0.001)):
+        K = TiledKernel(kernel, X)
+        whole = block(kernel, X, X)
+        np.testing.assert_allclose(K.block(np.arange(120), np.arange(120)), whole, rtol=1e-10, atol=1e-12)
+        half = K.take(np.arange(60, 120))
+        np.testing.assert_allclose(half.block(np.arange(60), np.arange(60)), whole[60:, 60:], rtol=1e-10, atol=1e-12)
+        assert (K.points.d, half.points.d) == ((80, 40) if kernel.name in ("rbf", "wendland") else (160, 160))
+
+
 def test_no_array_is_made_beyond_the_limit(no_storing):
     K = TiledKernel(Kernel("rbf"), sample(100), memory_limit=8 * 100 * 100 - 1)
     with pytest.raises(MemoryError, match=r"^the kernel matrix of 100 samples needs .* memory_limit is .*smo\.$"):

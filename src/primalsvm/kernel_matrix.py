@@ -161,7 +161,7 @@ class TiledKernel(KernelMatrix):
         if kernel.name == "precomputed":
             raise ValueError("a precomputed kernel matrix is stored already; take as_kernel_matrix.")
         self.kernel, self.memory_limit, self.threads = kernel, memory_limit, threads
-        self.points = X if isinstance(X, Points) else kernel.points(X)
+        self.points = (X if isinstance(X, Points) else kernel.points(X)).without_constants()
         self.n = len(self.points)
         self.accuracy = self.points.accuracy
         self._stored: StoredKernel | None = None

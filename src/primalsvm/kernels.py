@@ -43,6 +43,7 @@ ROUGH = 1e-11  # accuracy of rbf and wendland entries from which close points ar
 CLOSE = 0.01  # of |u|^2 + |v|^2: closer points are close
 DENSE_BYTES, FILLED = 64 * 2**20, 0.05  # sparse rows become dense ones where that is small, or they are nearly so
 WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the fourth digit
+CONSTANTS = 32  # features, and rows, from which it pays to look for constant columns
 CHUNK = 2**19  # bytes of rows that are prepared at a time
 PANEL_BYTES = 64 * 2**20  # of sparse rows made dense for one product
 
@@ -111,7 +112,7 @@ class Features:
     """Some rows, in the form in which their products are taken."""
 
     values: Any  # (m, d) or with two more columns (m, d + 2): dense or CSR
-    d: int
+    d: int  # features of the data, constant ones too
     dtype: Any
     rough: bool = False  # the cancellation for close points matters
 
@@ -131,6 +132,7 @@ class Points:
         small = sp.issparse(Z) and (8 * n * d <= DENSE_BYTES or Z.nnz >= FILLED * n * d)
         self.Z = Z.toarray() if small else sp.csr_array(Z) if sp.issparse(Z) else Z
         self.index: np.ndarray | None = None  # which rows of Z, None for all
+        self.columns: np.ndarray | None = None  # and which columns: see without_constants
         self.centre: Array | None = None
         if kernel.name in DISTANCES and not sp.issparse(self.Z):
             self.centre = np.zeros(d) if n == 0 else np.mean(self.Z, axis=0, dtype=np.float64)
@@ -151,7 +153,7 @@ class Points:
 
     @property
     def d(self) -> int:
-        return self.Z.shape[1]
+        return self.Z.shape[1] if self.columns is None else len(self.columns)
 
     def __len__(self) -> int:
         return self.Z.shape[0] if self.index is None else len(self.index)
@@ -161,6 +163,18 @@ class Points:
         some = copy(self)
         some.index = picked if self.index is None else self.index[picked]
         return some
+
+    def without_constants(self) -> "Points":
+        """The same without the columns that are the same number in all rows: distances do not notice."""
+        if self.kernel.name not in DISTANCES or self.sparse or self.d < CONSTANTS or len(self) < CONSTANTS:
+            return self
+        changes = np.zeros(self.Z.shape[1], dtype=bool)
+        index = np.arange(self.Z.shape[0]) if self.index is None else self.index
+        for first in range(0, len(index), 1024):
+            changes |= (self.Z[index[first : first + 1024]] != self.Z[index[0]]).any(axis=0)
+        fewer = copy(self)
+        fewer.columns = np.flatnonzero(changes) if not changes.all() else None
+        return fewer
 
     def _squares(self) -> Array:
         """|x - centre|^2"""
@@ -175,14 +189,16 @@ class Points:
 
     def _rows(self, picked, dtype):
         rows = self.Z[picked if self.index is None else self.index[picked]]
+        if self.columns is not None:
+            rows = rows[:, self.columns]
         rows = rows.astype(dtype if self.centre is None else np.float64)
         if self.centre is not None:
-            rows -= self.centre
+            rows -= self.centre if self.columns is None else self.centre[self.columns]
         return rows
 
     def features(self, picked=slice(None), dtype=np.float64) -> Features:
         """Those of the picked rows."""
-        d = self.d
+        d, width = self.Z.shape[1], self.d
         if self.kernel.name not in DISTANCES:
             return Features(self._rows(picked, dtype), d, np.dtype(dtype))
         if self.sparse:
@@ -193,15 +209,15 @@ class Points:
                 sp.csr_array(sp.hstack([rows, aside], format="csr"), dtype=dtype), d, np.dtype(dtype), self.rough
             )
         picked = np.arange(len(self))[picked] if isinstance(picked, slice) else picked
-        values = np.empty((len(picked), d + 2), dtype=dtype)
-        step = max(1, CHUNK // (8 * max(d, 1)))
+        values = np.empty((len(picked), width + 2), dtype=dtype)
+        step = max(1, CHUNK // (8 * max(width, 1)))
         for first in range(0, len(picked), step):  # so that the float64 rows stay in the cache
             part = values[first : first + step]
             rows = self._rows(picked[first : first + step], np.float64)
             rows *= _scale(self.kernel)
-            part[:, :d] = rows
-            part[:, d] = 1.0
-            part[:, d + 1] = -0.5 * np.einsum("ij,ij->i", rows, rows)
+            part[:, :width] = rows
+            part[:, width] = 1.0
+            part[:, width + 1] = -0.5 * np.einsum("ij,ij->i", rows, rows)
         return Features(values, d, np.dtype(dtype), self.rough)
 
     def diagonal(self) -> Array:

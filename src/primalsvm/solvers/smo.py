@@ -42,7 +42,7 @@ CACHE_SHARE = 0.2  # of the memory limit for rows of K
 NEAR = 0.1  # of the present range of violations beyond it: those at bounds within stay in play
 NOISE = 2.0**-46  # of the scores: a violation that is rounding
 ROUGHLY = 1e-6  # of the changes: how far float32 products may be off
-LOOK_EVERY = 10  # steps between two looks at who may leave
+LOOK_EVERY = 4  # steps between two looks at who may leave
 
 
 class RowRing:
