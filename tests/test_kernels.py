@@ -65,15 +65,25 @@ def test_wendlands_function(d):
     assert np.linalg.eigvalsh(K).min() > -1e-12
 
 
-def test_sparse_rows_stay_sparse_where_dense_ones_would_be_large(monkeypatch):
-    monkeypatch.setattr("primalsvm.kernels.DENSE_BYTES", 0)
-    monkeypatch.setattr("primalsvm.kernels.PANEL_BYTES", 8 * 300 * 3)  # a few rows at a time
+def test_rows_with_few_entries_are_sparse_whatever_they_came_as(monkeypatch):
+    monkeypatch.setattr("primalsvm.kernels.PANEL_BYTES", 8 * 300 * 50)  # several panels
     X = sp.random(50, 300, 0.02, format="csr", rng=np.random.default_rng(0))
+    X = sp.csr_matrix(sp.diags_array((np.arange(50) != 3).astype(float)) @ X)  # an empty row
+    full = 1.0 + X.toarray()
     for kernel in POSITIVE:
-        points = kernel.points(X)
-        assert points.sparse
-        np.testing.assert_allclose(block(kernel, X, X[:20]), block(kernel, X.toarray(), X[:20].toarray()), atol=1e-12)
-        np.testing.assert_allclose(points.diagonal(), block(kernel, X, X).diagonal(), rtol=1e-12, atol=1e-14)
+        for stored in (X, X.toarray()):
+            points = kernel.points(stored)
+            assert points.sparse == (sp.issparse(stored) or kernel.name != "laplacian")
+            parameters = {"gamma": kernel.gamma, "degree": kernel.degree, "coef0": kernel.coef0}
+            if kernel.name != "wendland":
+                theirs = pairwise_kernels(X, X[:20], metric=kernel.name, filter_params=True, **parameters)
+                np.testing.assert_allclose(block(kernel, stored, stored[:20]), theirs, atol=1e-12)
+            np.testing.assert_allclose(
+                points.diagonal(), block(kernel, stored, stored).diagonal(), rtol=1e-12, atol=1e-14
+            )
+            # rows of another kind meet them all the same
+            np.testing.assert_allclose(block(kernel, stored, full), block(kernel, full, stored).T, atol=1e-11)
+        assert not kernel.points(sp.csr_array(full)).sparse or kernel.name == "laplacian"
 
 
 # --- accuracy ---------------------------------------------------------------------------------------------------------

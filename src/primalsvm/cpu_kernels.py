@@ -186,6 +186,32 @@ def add_gram(rows, picked, begin, end, scale, out):
 
 # the losses near their margin -----------------------------------------------------------------------------------------
 # r(a) = tilt a - bend / 2 a^2 on 0 <= a <= bound is what the dual sees of a loss; h (a - centre)^2 is taken off it
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+def multiply_rows(data, indices, indptr, columns, begin, out):
+    """out[:, begin:begin + w] = A columns for a CSR matrix A and dense columns (d, w), which should fit in the cache.
+
+    Four entries of a row at a time: what they add to is loaded and stored once for all four.
+    """
+    one, four = np.uint64(1), np.uint64(4)
+    width = columns.shape[1]
+    for i in range(out.shape[0]):
+        row = out[i][begin : begin + width]
+        row[:] = 0.0
+        k, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        while k + four <= end:
+            v0, v1, v2, v3 = data[k], data[k + one], data[k + one + one], data[k + four - one]
+            c0, c1 = columns[np.uint64(indices[k])], columns[np.uint64(indices[k + one])]
+            c2, c3 = columns[np.uint64(indices[k + one + one])], columns[np.uint64(indices[k + four - one])]
+            for j in range(width):
+                row[j] += (v0 * c0[j] + v1 * c1[j]) + (v2 * c2[j] + v3 * c3[j])
+            k += four
+        while k < end:
+            value, column = data[k], columns[np.uint64(indices[k])]
+            for j in range(width):
+                row[j] += value * column[j]
+            k += one
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share):
     """share_i = argmax over a of  r(a) - a m_i - h (a - centre_i)^2.

@@ -36,16 +36,18 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import manhattan_distances
 
 from .losses import EPS, Array
+from .matrix import Sparse, as_matrix
 
 KERNELS = ("linear", "rbf", "poly", "laplacian", "wendland", "sigmoid", "precomputed")
 DISTANCES = ("rbf", "wendland")
 ROUGH = 1e-11  # accuracy of rbf and wendland entries from which close points are computed from their differences
 CLOSE = 0.01  # of |u|^2 + |v|^2: closer points are close
-DENSE_BYTES, FILLED = 64 * 2**20, 0.05  # sparse rows become dense ones where that is small, or they are nearly so
+FILLED = 0.25  # share of nonzeros from which the products of zeros cost less than the bookkeeping of sparse ones
+LEAST_WIDTH = 32  # features from which that is worth a thought
 WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the fourth digit
 CONSTANTS = 32  # features, and rows, from which it pays to look for constant columns
 CHUNK = 2**19  # bytes of rows that are prepared at a time
-PANEL_BYTES = 64 * 2**20  # of sparse rows made dense for one product
+PANEL_BYTES = 2**19  # of sparse rows made dense for one product: they should stay in the cache
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Kernel:
             G = manhattan_distances(a, b)
             G *= -self.gamma
             return _into(np.exp(G, out=G).astype(A.dtype, copy=False), out)
-        G = _product(_turned(a) if self.name in DISTANCES else a, b, out)
+        G = _product(a, b, self.name in DISTANCES, out)
         if self.name in DISTANCES:
             np.minimum(G, 0.0, out=G)
             if A.rough:
@@ -129,8 +131,7 @@ class Points:
     def __init__(self, kernel: Kernel, Z, like: "Points | None" = None):
         self.kernel = kernel
         n, d = Z.shape
-        small = sp.issparse(Z) and (8 * n * d <= DENSE_BYTES or Z.nnz >= FILLED * n * d)
-        self.Z = Z.toarray() if small else sp.csr_array(Z) if sp.issparse(Z) else Z
+        self.Z = _stored(kernel, Z)
         self.index: np.ndarray | None = None  # which rows of Z, None for all
         self.columns: np.ndarray | None = None  # and which columns: see without_constants
         self.centre: Array | None = None
@@ -140,6 +141,7 @@ class Points:
             self.centre = like.centre
             if like.sparse != self.sparse:
                 self.Z = sp.csr_array(self.Z) if like.sparse else self.Z.toarray()
+        self._prepared: dict[Any, Any] = {}  # features of all rows by precision, where they are sparse
         largest = float(np.max(self._squares(), initial=0.0))
         self.accuracy, self.rough = _accuracy(kernel, d, largest)
         self.wide = kernel.name in DISTANCES and _scale(kernel) ** 2 * largest > WIDE
@@ -178,13 +180,12 @@ class Points:
 
     def _squares(self) -> Array:
         """|x - centre|^2"""
+        if self.sparse:
+            return Sparse(self.Z if self.index is None else self.Z[self.index]).squared_norms
         out = np.empty(len(self))
-        for first in range(0, len(self), 4096):
-            rows = self._rows(slice(first, first + 4096), np.float64)
-            if self.sparse:
-                out[first : first + 4096] = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-            else:
-                np.einsum("ij,ij->i", rows, rows, out=out[first : first + 4096])
+        for first in range(0, len(self), 1024):
+            rows = self._rows(slice(first, first + 1024), np.float64)
+            np.einsum("ij,ij->i", rows, rows, out=out[first : first + 1024])
         return out
 
     def _rows(self, picked, dtype):
@@ -202,11 +203,9 @@ class Points:
         if self.kernel.name not in DISTANCES:
             return Features(self._rows(picked, dtype), d, np.dtype(dtype))
         if self.sparse:
-            rows = self._rows(picked, np.float64) * _scale(self.kernel)
-            half = -0.5 * np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1, 1)
-            aside = np.hstack([np.ones_like(half), half])
+            everyone = self._sparse_features(dtype)
             return Features(
-                sp.csr_array(sp.hstack([rows, aside], format="csr"), dtype=dtype), d, np.dtype(dtype), self.rough
+                everyone[picked if self.index is None else self.index[picked]], d, np.dtype(dtype), self.rough
             )
         picked = np.arange(len(self))[picked] if isinstance(picked, slice) else picked
         values = np.empty((len(picked), width + 2), dtype=dtype)
@@ -219,6 +218,23 @@ class Points:
             part[:, width] = 1.0
             part[:, width + 1] = -0.5 * np.einsum("ij,ij->i", rows, rows)
         return Features(values, d, np.dtype(dtype), self.rough)
+
+    def _sparse_features(self, dtype) -> sp.csr_array:
+        """Of all rows of Z, made once: each row with two more entries, 1 and -|u|^2 / 2."""
+        if dtype not in self._prepared:
+            n, d = self.Z.shape
+            rows = Sparse(self.Z.astype(np.float64))
+            rows.csr.data *= _scale(self.kernel)
+            indptr = self.Z.indptr + 2 * np.arange(n + 1, dtype=self.Z.indptr.dtype)
+            ends = indptr[1:]
+            own = np.ones(indptr[-1], dtype=bool)
+            own[ends - 1] = own[ends - 2] = False
+            data, indices = np.empty(len(own), dtype=dtype), np.empty(len(own), dtype=self.Z.indices.dtype)
+            data[own], indices[own] = rows.csr.data, self.Z.indices
+            data[ends - 2], indices[ends - 2] = 1.0, d
+            data[ends - 1], indices[ends - 1] = -0.5 * rows.squared_norms, d + 1
+            self._prepared[dtype] = sp.csr_array((data, indices, indptr), shape=(n, d + 2))
+        return self._prepared[dtype]
 
     def diagonal(self) -> Array:
         """k(x, x)"""
@@ -265,26 +281,49 @@ def _smoothness(d: int) -> int:
     return d // 2 + 2
 
 
-def _turned(values):
-    """(u, 1, h) as (u, h, 1)."""
-    if sp.issparse(values):
-        d = values.shape[1] - 2
-        order = np.arange(d + 2)
-        order[d:] = d + 1, d
-        return sp.csr_array(values)[:, order]
-    turned = values.copy()
-    turned[:, -2:] = values[:, :-3:-1]
-    return turned
+def _stored(kernel: Kernel, Z):
+    """Rows with few entries as CSR, others dense: whatever they came as."""
+    n, d = Z.shape
+    if callable(kernel.name) or kernel.name == "laplacian":
+        return Z.tocsr() if sp.issparse(Z) else Z
+    filled = (Z.nnz if sp.issparse(Z) else np.count_nonzero(Z)) > FILLED * n * d
+    if filled or d < LEAST_WIDTH:
+        return Z.toarray() if sp.issparse(Z) else Z
+    return as_matrix(Z if sp.issparse(Z) else _compressed(Z)).csr  # type: ignore[union-attr]
 
 
-def _product(a, b, out: np.ndarray | None) -> np.ndarray:
-    """a b'"""
+def _compressed(Z: np.ndarray) -> sp.csr_array:
+    """A dense array as CSR, some rows at a time; SciPy's way goes through triples of 20 bytes."""
+    n, d = Z.shape
+    data, indices, counts = [], [], [np.zeros(1, dtype=np.int64)]
+    for first in range(0, n, 1024):
+        part = Z[first : first + 1024]
+        places = np.flatnonzero(part)
+        counts.append(np.count_nonzero(part, axis=1))
+        indices.append((places % d).astype(np.int32))
+        data.append(part.ravel()[places])
+    indptr = np.cumsum(np.concatenate(counts))
+    csr = sp.csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=(n, d))
+    csr.has_canonical_format = True
+    return csr
+
+
+def _product(a, b, turned: bool, out: np.ndarray | None) -> np.ndarray:
+    """a b', with the last two columns of one of them exchanged: (u, 1, h) times (v, g, 1)."""
+    from .cpu_kernels import multiply_rows
+
     if not sp.issparse(b):
+        if turned:
+            a = a.copy()
+            a[:, -2:] = a[:, :-3:-1]
         return np.dot(a, b.T, out=out) if out is not None else np.dot(a, b.T)
     out = np.empty((a.shape[0], b.shape[0]), dtype=b.dtype) if out is None else out
-    size = max(1, PANEL_BYTES // (8 * b.shape[1]))
-    for first in range(0, a.shape[0], size):
-        out[first : first + size] = (b @ np.ascontiguousarray(a[first : first + size].toarray().T)).T
+    width = min(max(PANEL_BYTES // (b.dtype.itemsize * b.shape[1]), 32), max(b.shape[0], 1))
+    for first in range(0, b.shape[0], width):
+        columns = np.ascontiguousarray(b[first : first + width].toarray().T)
+        if turned:
+            columns[-2:] = columns[:-3:-1].copy()
+        multiply_rows(a.data, a.indices, a.indptr, columns, first, out)
     return out
 
 

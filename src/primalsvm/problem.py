@@ -357,8 +357,8 @@ class KernelProblem(Problem):
             t = float(f @ f0) / square if square > 0 else 0.0
             delta = f - t * f0
             weight = np.abs(delta) * self.norms
-            support = np.count_nonzero(f)
-            far = weight > ROUNDING * size / max(support, 1)
+            support = max(int(np.count_nonzero(f)), 1)
+            far = weight > ROUNDING * size / support
             # what s0 is off by, the product with delta, its part left out, and a few roundings of sums of this size
             error = abs(t) * e0 + self._product_error(delta) + float(np.sum(weight[~far])) * (1 + EPS) + 4 * EPS * size
             if error <= 4 * fresh and 2 * np.count_nonzero(far) < support:

@@ -51,8 +51,6 @@ class RowRing:
     def __init__(self, columns: Columns, n: int, capacity: int):
         self.columns = columns
         self.values = np.empty((columns.tiles, capacity, TILE), dtype=columns.dtype)
-        width = len(columns.picked) - (columns.tiles - 1) * TILE
-        self.values[-1, :, width:] = 0.0
         self.slot = np.full(n, -1)
         self.owner = np.full(capacity, -1)
         self.hand = 0
