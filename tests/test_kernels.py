@@ -170,12 +170,12 @@ def test_tiles_are_the_stored_matrix(kernel, threads, no_storing, monkeypatch):
     np.testing.assert_allclose(tiled.take(some).array(), stored.take(some).array(), rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(tiled.take(some).take(others[others < 33]).array().shape, [sum(others < 33)] * 2)
     for K in (tiled, stored):
-        columns = K.columns(np.sort(some))
-        out = np.zeros((columns.tiles, len(others), 16), dtype=columns.dtype)
-        columns.fill(others, out)
+        columns, few = K.columns(np.sort(some)), some[:11]
+        out = np.zeros((columns.tiles, len(few), 16), dtype=columns.dtype)
+        columns.fill(few, out)
         rows = np.concatenate(list(out), axis=1)[:, :33]
-        np.testing.assert_allclose(rows, stored.block(others, np.sort(some)), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(columns.block(others, some), stored.block(others, some), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(rows, stored.block(few, np.sort(some)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(columns.block(few, some), stored.block(few, some), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(tiled.array(), stored.array(), rtol=1e-10, atol=1e-12)
     assert tiled.held
 

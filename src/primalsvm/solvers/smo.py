@@ -7,7 +7,8 @@ set is made of the samples that violate optimality most,
     e_i = y_i (tilt - bend alpha_i / c_i) - f(x_i),     max over those that may rise  >  min over those that may fall,
 
 and of those of the last set. Rows of K are computed in float32 on the samples in play only, and kept in a ring of
-memory. A sample at its bound that cannot be part of any violating pair is left out of play.
+memory. A sample at its bound that cannot be part of any violating pair is left out of play. Small problems are simpler:
+all rows that were ever needed are kept, and everybody is in play.
 
 Float32 rows and samples left out make the scores drift. They are therefore computed afresh in float64, for all samples,
 whenever the solver believes to be done; what it found wrong then, it goes on with. So any accuracy can be reached, each
@@ -25,17 +26,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..kernel_matrix import TILE, Columns
+from ..kernel_matrix import TILE, Columns, KernelMatrix
 from ..losses import EPS, Array
 from ..matrix import in_parts
 from ..piecewise import minimize_along
 from ..problem import KernelProblem
 from ..solve import Solver, Start
 
-WHOLE = 256  # samples up to which the working set is everybody
-PART = 8  # else it is one in so many, but not fewer than 64
+FEW = 4096  # samples up to which rows are kept for good
+FIRST, MORE = 32, 0.25  # how many come at a time: so many at least, and such a share of those there are
+PART = 8  # a working set is one sample in so many, but not fewer than 64
 NEW = 0.5  # of a working set is chosen afresh
 INNER = 0.05  # a working set is solved until its violation has fallen to this share
+INNER_KEPT = 0.01  # ... and a small problem to this one, each time
 INNER_STEPS = 50  # steps for each of its samples, at most
 LEAVE = 0.7  # those in play are gathered anew when they are fewer than this share
 CACHE_SHARE = 0.2  # of the memory limit for rows of K
@@ -43,6 +46,10 @@ NEAR = 0.1  # of the present range of violations beyond it: those at bounds with
 NOISE = 2.0**-46  # of the scores: a violation that is rounding
 ROUGHLY = 1e-6  # of the changes: how far float32 products may be off
 LOOK_EVERY = 4  # steps between two looks at who may leave
+
+
+EVERYBODY = slice(None)
+NOTHING = np.empty((0, 0), dtype=np.float32)
 
 
 class RowRing:
@@ -102,6 +109,49 @@ class WorkingSet:
     matrix: np.ndarray  # K between them
 
 
+class KeptRows:
+    """Rows of K over all samples, as many as were needed so far; all of them where K is held."""
+
+    def __init__(self, K: KernelMatrix):
+        self.slot = np.arange(K.n) if K.held else np.full(K.n, -1)
+        self.columns = None if K.held else K.columns(np.arange(K.n))
+        self.features = NOTHING  # from which the compiled loop can make rows itself
+        if self.columns is None:
+            self.values = K.array()
+            return
+        gaussian = self.columns.gaussian_features()
+        if gaussian is not None:
+            self.features = gaussian
+        self.values = np.empty((K.n, K.n), dtype=self.columns.dtype)  # memory that is never touched costs nothing
+
+    @property
+    def count(self) -> int:
+        return int(self.slot.max(initial=-1)) + 1
+
+    def bring(self, up: Array, down: Array, paired: bool) -> None:
+        """The rows of those that violate most on either side and have none, if others violate less."""
+        missing, known, count = np.flatnonzero(self.slot < 0), self.slot >= 0, self.count
+        if self.columns is None or self.features.size:
+            return
+        if _violation(up[known], down[known], paired) > 0.5 * _violation(up, down, paired):
+            return
+        half = max(FIRST, int(MORE * count)) // 2
+        wanted = []
+        for values in (-up[missing], down[missing]):
+            few = np.argpartition(values, half)[:half] if half < len(missing) else np.arange(len(missing))
+            wanted.append(few[np.isfinite(values[few])])
+        new = missing[np.unique(np.concatenate(wanted))]
+        end = count + len(new)
+        self.values[count:end] = self.columns.block(new, self.columns.picked)
+        self.slot[new] = np.arange(count, end)
+
+
+def _violation(up: Array, down: Array, paired: bool) -> float:
+    """Of optimality: by a pair, the largest e_i that may rise over the least that may fall; or by one of them."""
+    top, bottom = np.max(up, initial=-np.inf), np.min(down, initial=np.inf)
+    return float(top - bottom if paired else max(top, -bottom, 0.0))
+
+
 @dataclass
 class State:
     f: Array  # what is judged: beta, or a multiple of it
@@ -111,6 +161,7 @@ class State:
     scores: Array  # (n,) of beta: exact after a refresh, then with float32 products on top; out of play they are old
     upper: Array
     active: np.ndarray  # samples in play
+    kept: KeptRows | None = None  # for small problems, else:
     size: int = 0  # of a working set
     ring: RowRing | None = None
     set: WorkingSet | None = None
@@ -141,6 +192,8 @@ class SMO(Solver):
             alpha = problem.project(start.alpha)
         beta = alpha * problem.y
         state = State(beta, 0.0, alpha, beta, np.zeros(problem.n), problem.upper, self.everyone(problem))
+        if problem.n <= FEW:
+            state.kept = KeptRows(problem.K)
         state.size = min(self.size, max(len(state.active) // PART, 64))
         state.passes = float(problem.K.held)
         if alpha.any():
@@ -151,11 +204,9 @@ class SMO(Solver):
         return state
 
     def step(self, problem: KernelProblem, state: State) -> None:
-        top, bottom, up, down = self._survey(problem, state, state.active)
-        if problem.intercept != "free":  # a single one violates optimality if its e_i is on the wrong side of 0
-            top = bottom = 0.0
-        chosen = self._choose(state, top, bottom, up, down)
-        gain = self._ascend(problem, state, chosen)
+        gain = (
+            self._with_kept_rows(problem, state) if state.kept is not None else self._with_a_working_set(problem, state)
+        )
         state.since += 1
         state.belief = np.inf
         self._look(problem, state, state.active)
@@ -163,26 +214,90 @@ class SMO(Solver):
         drift = ROUGHLY * float(np.sqrt(state.drift * np.max(problem.squared_norms)))
         if idle or state.guess <= state.tol or state.violation <= drift:
             self._refresh(problem, state, idle)
-        elif self.shrink and state.since >= LOOK_EVERY:
+        elif self.shrink and state.kept is None and state.since >= LOOK_EVERY:
             self._leave(problem, state, state.active)
 
     # --- one working set ------------------------------------------------------------------------------------------
-    def _survey(self, problem: KernelProblem, state: State, who: np.ndarray):
+    def _survey(self, problem: KernelProblem, state: State, who):
         """(top, bottom, up, down) of the given samples: e_i where beta_i may rise, and where it may fall."""
         from ..working_sets import survey
 
-        up, down = np.empty(len(who)), np.empty(len(who))
         loss = problem.loss
         b = problem.intercept_of(state.alpha)  # 0 where it is free: then it is the middle of the e_i
         args = (state.scores[who], problem.y[who], state.beta[who], problem.cost[who])
+        up, down = np.empty(len(args[0])), np.empty(len(args[0]))
         top, bottom = survey(*args, loss.tilt, loss.bend, loss.bound, b, up, down)
         return top, bottom, up, down
+
+    def _ascend(
+        self, problem: KernelProblem, state: State, chosen, rows: np.ndarray, slot: np.ndarray, features: np.ndarray
+    ):
+        """(beta, scores, gain of D) of the chosen samples, given rows of K between them; b is in the scores."""
+        from ..working_sets import ascend_on_rows
+
+        y, cost, upper, loss = problem.y[chosen], problem.cost[chosen], state.upper[chosen], problem.loss
+        constant = problem.intercept_scaling**2 if problem.intercept == "penalized" else 0.0
+        bend = np.divide(loss.bend, cost, out=np.zeros(len(cost)), where=cost > 0)
+        beta = state.beta[chosen].copy()
+        e = y * loss.tilt - bend * beta - state.scores[chosen] - problem.intercept_of(state.alpha)
+        low, high = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
+        curve = problem.squared_norms[chosen] + constant + bend
+        most = INNER_STEPS * len(beta) + 1000
+        paired = problem.intercept == "free"
+        ratio = INNER if chosen is not EVERYBODY else INNER_KEPT
+        _, gain = ascend_on_rows(rows, slot, features, curve, low, high, beta, e, paired, constant, 1e-15, ratio, most)
+        return beta, y * loss.tilt - bend * beta - e, gain
+
+    def _with_kept_rows(self, problem: KernelProblem, state: State) -> float:
+        """Ascend on everybody, with more rows of K if need be. Returns by how much D has grown."""
+        kept = state.kept
+        assert kept is not None
+        _, _, up, down = self._survey(problem, state, EVERYBODY)
+        before, count = state.beta, kept.count
+        kept.bring(up, down, problem.intercept == "free")
+        state.beta, scores, gain = self._ascend(problem, state, EVERYBODY, kept.values, kept.slot, kept.features)
+        brought = kept.count - count
+        state.passes += brought / problem.n
+        state.alpha = problem.y * state.beta
+        state.scores = scores - problem.intercept_of(state.alpha)
+        state.f = state.beta
+        state.dual += gain
+        if not problem.K.held:
+            state.drift += float(problem.squared_norms @ (state.beta - before) ** 2)
+        return gain if gain > 0.0 else EPS * float(brought > 0)
+
+    def _with_a_working_set(self, problem: KernelProblem, state: State) -> float:
+        """Ascend on a working set, then bring the scores of all in play up to date. Returns by how much D has grown."""
+        top, bottom, up, down = self._survey(problem, state, state.active)
+        if problem.intercept != "free":  # a single one violates optimality if its e_i is on the wrong side of 0
+            top = bottom = 0.0
+        state.set = self._working_set(problem, state, self._choose(state, top, bottom, up, down))
+        chosen = state.set.samples
+        beta, _, gain = self._ascend(problem, state, chosen, state.set.matrix, np.arange(len(chosen)), NOTHING)
+        change = beta - state.beta[chosen]
+        moved = np.flatnonzero(change)
+        if not len(moved):
+            return 0.0
+        state.beta[chosen] = beta
+        state.alpha[chosen] = problem.y[chosen] * beta
+        state.f = state.beta
+        if problem.K.held:
+            state.scores += change[moved] @ problem.K.array()[chosen[moved]]
+            state.passes += len(moved) / problem.n
+        else:
+            part = state.scores[state.active]
+            computed = self._ring(problem, state).add(chosen[moved], change[moved], part)
+            state.scores[state.active] = part
+            state.drift += float(problem.squared_norms[chosen] @ change**2)
+            state.passes += computed * len(state.active) / problem.n**2
+        state.dual += gain
+        return gain
 
     def _choose(self, state: State, top: float, bottom: float, up: Array, down: Array) -> np.ndarray:
         """The most violating ones on both sides."""
         active = state.active
         half = max(state.size // 2 if state.set is None else int(state.size * NEW) // 2, 1)
-        if len(active) <= max(min(WHOLE, 2 * self.size), half):
+        if len(active) <= half:
             return active
         sides = []
         for values, limit in ((-up, -bottom), (down, top)):
@@ -203,7 +318,7 @@ class SMO(Solver):
             kept = np.concatenate([kept[inside], kept[~inside]])[: max(state.size - k, 0)]
         samples = new if last is None else np.concatenate([new, last.samples[kept]])
         if K.held:
-            return WorkingSet(samples, K.array() if len(samples) == K.n else K.block(samples, samples))
+            return WorkingSet(samples, K.block(samples, samples))
         columns = self._ring(problem, state).columns
         matrix = np.empty((len(samples), len(samples)), dtype=columns.dtype)
         matrix[:k] = columns.block(new, samples)
@@ -212,46 +327,6 @@ class SMO(Solver):
             matrix[k:, k:] = last.matrix[np.ix_(kept, kept)]
         state.passes += k * len(samples) / problem.n**2
         return WorkingSet(samples, matrix)
-
-    def _ascend(self, problem: KernelProblem, state: State, chosen: np.ndarray) -> float:
-        """Solve the working set, then bring the scores up to date. Returns by how much D has grown."""
-        from ..working_sets import solve_working_set
-
-        state.set = self._working_set(problem, state, chosen)
-        chosen, Q = state.set.samples, state.set.matrix
-        y, cost, loss = problem.y[chosen], problem.cost[chosen], problem.loss
-        scaling = problem.intercept_scaling**2 if problem.intercept == "penalized" else 0.0
-        if scaling:
-            Q = Q + scaling
-        curve = np.maximum(Q.diagonal().astype(np.float64), 0.0) + loss.bend / cost
-        before = state.beta[chosen]
-        beta = before.copy()
-        upper = state.upper[chosen]
-        low, high = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
-        e = y * (loss.tilt - loss.bend * y * beta / cost) - state.scores[chosen]
-        e -= problem.intercept_of(state.alpha)
-        paired = problem.intercept == "free"
-        _, gain, _, _ = solve_working_set(
-            Q, curve, low, high, beta, e, paired, 1e-15, INNER, INNER_STEPS * len(chosen) + 1000
-        )
-        change = beta - before
-        moved = np.flatnonzero(change)
-        if not len(moved):
-            return 0.0
-        state.beta[chosen] = beta
-        state.alpha[chosen] = y * beta
-        state.f = state.beta
-        if problem.K.held:
-            state.scores += change[moved] @ problem.K.array()[chosen[moved]]
-            state.passes += len(moved) / problem.n
-        else:
-            part = state.scores[state.active]
-            computed = self._ring(problem, state).add(chosen[moved], change[moved], part)
-            state.scores[state.active] = part
-            state.drift += float(problem.squared_norms[chosen] @ change**2)
-            state.passes += computed * len(state.active) / problem.n**2
-        state.dual += gain
-        return gain
 
     def _ring(self, problem: KernelProblem, state: State) -> RowRing:
         if state.ring is None:
@@ -265,12 +340,12 @@ class SMO(Solver):
         """The gap that these samples' scores show, and with a free intercept b: the middle of where e_i should be."""
         from ..working_sets import sample_gaps
 
-        top, bottom, _, _ = self._survey(problem, state, who)
+        top, bottom, up, down = self._survey(problem, state, who)
         if problem.intercept != "free":
             state.b = problem.intercept_of(state.alpha)
         elif np.isfinite(top) and np.isfinite(bottom):
             state.b = 0.5 * (top + bottom)
-        state.violation = top - bottom if problem.intercept == "free" else max(top, -bottom, 0.0)
+        state.violation = _violation(up, down, problem.intercept == "free")
         loss = problem.loss
         args = (state.scores[who], problem.y[who], state.beta[who], problem.cost[who])
         gap = sample_gaps(*args, loss.tilt, loss.bend, loss.bound, state.b)
@@ -293,6 +368,9 @@ class SMO(Solver):
         regather = len(kept) <= LEAVE * len(state.active) or not np.isin(kept, state.active).all()
         if regather:
             state.active, state.ring = kept, None
+            if state.set is not None:  # those that left have old scores: they must not be carried on
+                stay = np.flatnonzero(np.isin(state.set.samples, kept))
+                state.set = WorkingSet(state.set.samples[stay], state.set.matrix[np.ix_(stay, stay)])
 
     def _refresh(self, problem: KernelProblem, state: State, idle: bool) -> None:
         """Scores of all samples in float64; who was wrongly out of play comes back."""
@@ -307,7 +385,7 @@ class SMO(Solver):
         whole = len(state.active) == len(self.everyone(problem))
         state.ended = idle and whole and not state.belief < 0.9 * state.best
         state.best = min(state.best, state.belief)
-        if self.shrink and not idle:
+        if self.shrink and state.kept is None and not idle:
             self._leave(problem, state, self.everyone(problem))
         elif not whole:
             state.active, state.ring = self.everyone(problem), None
@@ -322,14 +400,16 @@ class SMO(Solver):
         margins = problem.margins(scores, b)
         allowance = 1.1 * problem.score_error(state.beta) + 16 * EPS * (np.abs(scores) + abs(b) + 1.0)
         quadratic = float(state.beta @ scores) + 2 * problem.penalty(b)
-        t = minimize_along(problem.loss, cost, -allowance, margins, quadratic=quadratic)
-        plain, scaled = (
-            0.5 * k * k * quadratic + float(cost @ problem.loss.value(k * margins - allowance)) for k in (1.0, t)
-        )
-        state.f = state.beta
-        if scaled < plain - 0.5 * (plain - state.dual):
-            state.f, state.b, plain = t * state.beta, t * b, scaled
-        state.belief = max(plain - state.dual, 0.0) / plain if plain > 0 else 0.0
+
+        def primal(t: float) -> float:
+            return 0.5 * t * t * quadratic + float(cost @ problem.loss.value(t * margins - allowance))
+
+        state.f, least = state.beta, primal(1.0)
+        if least - state.dual > state.tol * least:
+            t = minimize_along(problem.loss, cost, -allowance, margins, quadratic=quadratic)
+            if primal(t) < 0.5 * (least + state.dual):
+                state.f, state.b, least = t * state.beta, t * b, primal(t)
+        state.belief = max(least - state.dual, 0.0) / least if least > 0 else 0.0
 
     @staticmethod
     def everyone(problem: KernelProblem) -> np.ndarray:
