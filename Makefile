@@ -1,12 +1,12 @@
 # Each target builds its own environment in .venv when it needs one: python3 and make are enough.
-# The rivals of bench-linear live apart, in .venv-bench.
+# The rivals of bench-linear and bench-kernel live apart, in .venv-bench.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BENCH := .venv-bench
 
-.PHONY: demo test lint bench bench-linear bench-hyperpass fuzz clean
+.PHONY: demo test lint bench bench-linear bench-kernel bench-hyperpass fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,9 @@ bench-hyperpass: $(READY)
 
 bench-linear: $(BENCH)/ready
 	$(BENCH)/bin/python -m benchmarks.linear $(ARGS)
+
+bench-kernel: $(BENCH)/ready
+	$(BENCH)/bin/python -m benchmarks.kernel $(ARGS)
 
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)

@@ -44,8 +44,8 @@ def environment(threads: int) -> dict[str, str]:
     return os.environ | {name: str(threads) for name in PINNED} | {"PYTHONPATH": path}
 
 
-def facts(options) -> dict:
-    packages = dict.fromkeys(side.package for side in SIDES.values() if side.installed())
+def facts(options, sides=None) -> dict:
+    packages = dict.fromkeys(side.package for side in sides or SIDES.values() if side.installed())
     packages |= dict.fromkeys(("numpy", "scipy", "numba"))
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
@@ -58,8 +58,8 @@ def facts(options) -> dict:
 class Worker:
     """A process whose lines arrive in a queue, so that a hanging one can be given up."""
 
-    def __init__(self, spec: dict, log):
-        command = [sys.executable, "-m", "benchmarks.linear_worker", json.dumps(spec)]
+    def __init__(self, spec: dict, log, module: str = "benchmarks.linear_worker"):
+        command = [sys.executable, "-m", module, json.dumps(spec)]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(spec["threads"]), cwd=ROOT
         )
@@ -152,10 +152,11 @@ def cells_for(side: Side, name: str, options, measured: str) -> list[tuple]:
     return cells
 
 
-def available(name: str, options) -> bool:
+def available(name: str, options, load: str = "load") -> bool:
     """The set is in the cache, put there by a process that then gives its memory back."""
-    code = "import sys, pathlib; from benchmarks import sets; sets.load(sys.argv[1], *map(pathlib.Path, sys.argv[2:]))"
-    command = [sys.executable, "-c", code, name, str(options.cache), str(data_folder(options.data_home))]
+    code = "import sys, pathlib; from benchmarks.sets import {0}; {0}(sys.argv[1], *map(pathlib.Path, sys.argv[2:]))"
+    folders = str(options.cache), str(data_folder(options.data_home))
+    command = [sys.executable, "-c", code.format(load), name, *folders]
     done = subprocess.run(command, env=environment(options.threads), cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         print(f"left out: {name}, which does not load: {done.stderr.strip().splitlines()[-1]}")

@@ -1,12 +1,16 @@
-"""The data sets of the linear benchmark: six public ones, two synthetic ones, and two toys.
+"""The data sets of the linear and of the kernel benchmark: public ones, synthetic ones, and toys.
 
 A loaded set is kept as .npz or .npy files in a folder, so that each process of the benchmark reads it in no time.
-Labels are -1 and +1; sparse sets are CSR with sorted 32-bit indices, which every side accepts without a copy.
+
+linear   labels are -1 and +1; sparse sets are CSR with sorted 32-bit indices, which every side accepts without a copy
+kernel   dense float64, two classes or more, and a test part
 """
 
 import bz2
+import gzip
 import lzma
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -88,7 +92,7 @@ def load(name: str, cache: Path, home: Path | None = None) -> tuple[sp.csr_matri
     """(X, y) from the cache, where it is put first if it is not there yet."""
     labels = cache / f"{name}.y.npy"
     if not labels.exists():
-        X, y = (LOADERS | TOYS)[name](home)
+        X, y = (LOADERS | TOYS)[name](home)  # type: ignore[arg-type]
         cache.mkdir(parents=True, exist_ok=True)
         if sp.issparse(X):
             X = narrow(X)
@@ -99,3 +103,96 @@ def load(name: str, cache: Path, home: Path | None = None) -> tuple[sp.csr_matri
         np.save(labels, y)  # last: a set with labels is whole
     packed = cache / f"{name}.npz"
     return sp.load_npz(packed) if packed.exists() else np.load(cache / f"{name}.npy"), np.load(labels)
+
+
+# with a test part, for kernels ----------------------------------------------------------------------------------------
+class Split(NamedTuple):
+    X: np.ndarray  # (n, d)
+    y: np.ndarray  # (n,)
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def svmlight(home: Path, d: int, *files: str) -> Split:
+    """The training and the test file, as they are."""
+    parts: list[np.ndarray] = []
+    for name in files:
+        with lzma.open(home / name, "rb") as file:
+            X, y = load_svmlight_file(file, n_features=d)
+        parts += [X.toarray(), y]
+    return Split(*parts)
+
+
+def split_usps(home: Path) -> Split:
+    """Digits 0-4 against 5-9; the files count from 1."""
+    digits = svmlight(home, 256, "usps/usps.xz", "usps/usps.t.xz")
+    y, y_test = (np.where(label <= 5, 1.0, -1.0) for label in (digits.y, digits.y_test))
+    return digits._replace(y=y, y_test=y_test)
+
+
+def split_a9a(home: Path) -> Split:
+    return svmlight(home, 123, "a9a/a9a.xz", "a9a/a9a.t.xz")
+
+
+def split_letter(home: Path) -> Split:
+    return svmlight(home, 16, "letter/letter.scale.xz", "letter/letter.scale.t.xz")
+
+
+def split_pendigits(home: Path) -> Split:
+    return svmlight(home, 16, "pendigits/pendigits.xz", "pendigits/pendigits.t.xz")
+
+
+def split_covtype(home: Path, n: int = 50_000) -> Split:
+    """Class 2 against the rest, columns scaled to [0, 1]: n rows drawn at random, and as many for the test."""
+    X, y = covtype(home)
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[:n], order[n : 2 * n]
+    return Split(X[train], y[train], X[test], y[test])
+
+
+def split_mnist(home: Path) -> Split:
+    """Grey values from 0 to 1."""
+
+    def read(name: str) -> np.ndarray:
+        with gzip.open(home / "mnist" / name) as file:
+            raw = file.read()
+        return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3])  # the fourth byte says how many sizes follow
+
+    parts: list[np.ndarray] = []
+    for name in ("train", "t10k"):
+        images = read(f"{name}-images-idx3-ubyte.gz").reshape(-1, 784)
+        parts += [images / 255.0, read(f"{name}-labels-idx1-ubyte.gz").astype(float)]
+    return Split(*parts)
+
+
+def clouds(classes: int, n: int = 240, d: int = 4) -> Split:
+    """Gaussian clouds that overlap."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(classes, size=2 * n).astype(float)
+    X = rng.standard_normal((2 * n, d)) + 1.5 * rng.standard_normal((classes, d))[y.astype(int)]
+    return Split(X[:n], y[:n], X[n:], y[n:])
+
+
+SPLITS = {
+    "usps": split_usps,
+    "a9a": split_a9a,
+    "letter": split_letter,
+    "pendigits": split_pendigits,
+    "covtype": split_covtype,
+    "mnist": split_mnist,
+    "toy_two": lambda _home: clouds(2),
+    "toy_four": lambda _home: clouds(4),
+}
+
+
+def load_split(name: str, cache: Path, home: Path | None = None) -> Split:
+    """From the cache, where it is put first if it is not there yet."""
+    packed = cache / f"{name}.split.npz"
+    if not packed.exists():
+        data = SPLITS[name](home)  # type: ignore[arg-type]
+        cache.mkdir(parents=True, exist_ok=True)
+        part = cache / f"{name}.part.npz"
+        np.savez(part, **data._asdict())
+        part.replace(packed)  # a set that is there is whole
+    with np.load(packed) as arrays:
+        return Split(*(arrays[field] for field in Split._fields))

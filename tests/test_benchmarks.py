@@ -15,7 +15,20 @@ pytest.importorskip("liblinear", reason="LIBLINEAR's own package is the benchmar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import linear, linear_extras, linear_report, linear_worker, peers, sets  # noqa: E402
+from benchmarks import (  # noqa: E402
+    kernel,
+    kernel_extras,
+    kernel_peers,
+    kernel_report,
+    kernel_worker,
+    linear,
+    linear_extras,
+    linear_report,
+    linear_worker,
+    peers,
+    sets,
+)
+from primalsvm import certify  # noqa: E402
 
 FIELDS = {
     "commit": str,
@@ -271,3 +284,249 @@ def test_a_set_whose_files_are_not_there_is_left_out_with_a_sentence(tmp_path):
     done = run(*arguments, "--jsonl", str(tmp_path / "runs.jsonl"), module="benchmarks.linear")
     assert done.returncode == 0 and "left out: a9a" in done.stdout and "--data-home" in done.stdout
     assert "Nothing is measured yet." in done.stdout and "Traceback" not in done.stderr
+
+
+# benchmarks.kernel ----------------------------------------------------------------------------------------------------
+FEW = ("--toy", "--sets", "toy_four", "--threads", "1", "--cap", "60")
+TRAINED = {"primal", "dual", "relative_gap", "test_error", "predict_seconds", "memory", "n_support", "digest"}
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory, cache):
+    """One run of the kernel benchmark on a toy: what it printed, its lines, its files."""
+    path = tmp_path_factory.mktemp("kernel") / "runs.jsonl"
+    files = ("--jsonl", str(path), "--cache", str(cache))
+    files += ("--table", str(path.with_suffix(".md")), "--figure", str(path.with_suffix(".png")))
+    only = ("--only", "primalsvm,scikit-learn")
+    done = run(*FEW, *files, *only, "--repeats", "2", module="benchmarks.kernel")
+    assert done.returncode == 0, done.stderr
+    return done.stdout, linear_report.read(path), files
+
+
+def kernel_line(side, tol, gap, seconds, **fields):
+    line = {"cell": "toy_two", "side": side, "setting": {"tol": tol}, "relative_gap": gap, "seconds": seconds}
+    return line | {"threads": 1, "date": "2000-01-01", "commit": "none"} | fields
+
+
+@pytest.mark.filterwarnings("ignore")  # peers warn as they like
+@pytest.mark.parametrize("side", kernel_peers.PEERS, ids=str)
+@pytest.mark.parametrize("name", kernel_peers.TOYS)
+def test_every_kernel_peer_minimises_our_objective(side, name, cache):
+    """A tight rung has a small gap by our certificate, so C, gamma, signs and the order of its classes are right."""
+    if not side.installed():
+        pytest.skip(f"{side.package} is not installed")
+    data = sets.load_split(name, cache)
+    fit = side.fit(side.ready(data.X, data.y), 0.7, 0.4, 1e-7, 1)
+    seen = kernel_peers.judge(fit.pairs(), data.X, data.y, 0.7, 0.4, 1)
+    assert 0 < seen.relative_gap <= (1e-5 if side is kernel_peers.THUNDER else 1e-6)  # that one counts in float32
+    assert np.mean(fit.predict(side.form(data.X_test)) == data.y_test) > 0.5
+    assert 0 < fit.n_support <= len(data.y)
+
+
+@pytest.mark.parametrize("name", kernel_peers.TOYS)
+def test_the_judge_of_the_kernel_benchmark_says_what_certify_says(name, cache):
+    from sklearn.svm import SVC
+
+    data = sets.load_split(name, cache)
+    theirs = kernel_peers.SKLEARN.fit((data.X, data.y), 2.0, 0.3, 1e-3, 1)
+    seen = kernel_peers.judge(theirs.pairs(), data.X, data.y, 2.0, 0.3, 1)
+    same = certify(SVC(C=2.0, gamma=0.3, tol=1e-3).fit(data.X, data.y), data.X, data.y)
+    rounding = seen.rounding + same.rounding  # two ways to sum up; D allows for no more than P does
+    assert abs(seen.primal - same.primal) <= rounding and abs(seen.dual - same.dual) <= rounding
+    ours = kernel_peers.OURS.fit((data.X, data.y), 2.0, 0.3, 1e-3, 1)
+    seen = kernel_peers.judge(ours.pairs(), data.X, data.y, 2.0, 0.3, 1)
+    assert abs(seen.relative_gap - ours.facts["claimed_gap"]) <= 4 * seen.rounding / seen.primal
+
+
+def test_a_run_of_the_kernel_benchmark_is_written_down(kernels):
+    _, lines, _ = kernels
+    assert {line["side"] for line in lines} == {"primalsvm", "scikit-learn"}
+    for line in lines:
+        assert "failure" not in line
+        assert set(line) >= TRAINED | {
+            "commit",
+            "versions",
+            "threads",
+            "date",
+            "turn",
+            "compile_seconds",
+            "cpu_seconds",
+        }
+        assert 0 < line["dual"] <= line["primal"] and line["seconds"] > 0 and line["memory"] > 0
+    ours = [line for line in lines if line["side"] == "primalsvm"]
+    assert [(line["turn"], line["setting"]["tol"]) for line in ours] == [(0, 1e-3), (0, 1e-6), (1, 1e-3), (1, 1e-6)]
+    assert all(line["claimed_gap"] <= line["setting"]["tol"] for line in ours)
+    theirs = [line for line in lines if line["side"] == "scikit-learn"]
+    first = [line["relative_gap"] for line in theirs if line["turn"] == 0]
+    assert first[0] > 1e-3 and first[-2] > 1e-6 >= first[-1]  # it climbed, and stopped there
+    assert 1 <= sum(line["turn"] == 1 for line in theirs) <= 2  # the rungs that decide, again
+    assert [line["side"] for line in lines if line["turn"] == 1][-1] == "primalsvm"  # the order is turned round
+
+
+def test_the_kernel_table_is_printed_again_from_the_lines(kernels):
+    text, _, files = kernels
+    table = text[text.index("Seconds of fit") :]
+    for what in (
+        "| toy_four",
+        "seconds to 1e-3",
+        "met    certified at 1e-3 (all): 1 of 1",
+        "scikit-learn / ours",
+        "MB",
+    ):
+        assert what in table
+    *_, markdown, _, figure = files
+    assert Path(markdown).read_text().strip() == table[: table.index("\ntable:")].strip()
+    assert Path(figure).stat().st_size > 10_000
+    again = run(*FEW, *files, "--report-only", module="benchmarks.kernel")
+    assert again.stdout.strip() == table.strip()
+
+
+def test_a_kernel_time_is_that_of_the_fastest_rung_that_got_there():
+    theirs = [kernel_line("intelex", 1e-2, 5e-3, 1.0), kernel_line("intelex", 1e-3, 5e-4, 3.0)]
+    theirs += [kernel_line("intelex", 1e-4, 5e-5, 2.0), kernel_line("intelex", 1e-4, 5e-5, 2.5)]
+    assert kernel_report.time_to(1e-3, "intelex", theirs).seconds == 2.25
+    never = kernel_report.time_to(1e-6, "intelex", theirs)
+    assert never.seconds is None and never.above is None and str(never) == "- (5e-5)"
+    killed = [*theirs, {"side": "intelex", "setting": {"tol": 1e-5}, "capped": True, "seconds": 9.0}]
+    assert kernel_report.time_to(1e-3, "intelex", killed).seconds == 2.25
+    assert str(kernel_report.time_to(1e-6, "intelex", killed)) == "> 9"
+
+
+def test_our_kernel_time_counts_where_the_fit_and_the_judge_have_proven_it():
+    good = kernel_line("primalsvm", 1e-3, 9e-4, 1.0, claimed_gap=9e-4)
+    assert kernel_report.time_to(1e-3, "primalsvm", [good]).seconds == 1.0
+    assert kernel_report.time_to(1e-6, "primalsvm", [good]).seconds is None
+    for doubt in ({"claimed_gap": 2e-3}, {"relative_gap": 2e-3}, {"setting": {"tol": 1e-6}}):
+        assert kernel_report.time_to(1e-3, "primalsvm", [good | doubt]).seconds is None
+
+
+def test_a_killed_kernel_peer_bounds_the_ratio():
+    options = kernel.parse(["--toy", "--sets", "toy_two", "--threads", "1"])
+    lines = [kernel_line("primalsvm", 1e-3, 9e-4, 2.0, claimed_gap=9e-4, test_error=0.1, predict_seconds=0.1)]
+    lines += [kernel_line("intelex", 1e-2, 9e-4, 3.0, test_error=0.103, predict_seconds=0.05)]
+    lines += [{k: v for k, v in kernel_line("scikit-learn", 0.1, 1.0, 30.0).items() if k != "relative_gap"}]
+    lines[-1] |= {"capped": True, "failure": "killed after 30 s of fit"}
+    (row,) = kernel_report.rows(lines, options)
+    assert row.fastest(1e-3) == (1.5, False) and row.ratio(1e-3, ["scikit-learn"]) == (15.0, True)
+    assert row.fastest(1e-6) is None
+    met = {bar.what.split(" at ")[0]: (bar.met, bar.found) for bar in kernel_report.bars([row])[:7]}
+    assert met["certified"] == (None, "0 of 0")  # of the cells asked for at 1e-6
+    assert met["slower than the fastest peer"] == (True, "never")
+    error = next(bar for bar in kernel_report.bars([row]) if bar.what.startswith("test error"))
+    assert error.met is False and "10.00 / 10.30 (intelex)" in error.found
+    assert not kernel_report.prediction_bar([row]).met
+    found = [bar for bar in kernel_report.bars([row]) if bar.what.startswith("scikit-learn / ours at 1e-3")]
+    assert found[0].met and found[0].found.startswith("> 15.00")
+
+
+def test_a_kernel_fit_beyond_the_cap_is_killed_and_the_rest_goes_on(monkeypatch, tmp_path):
+    """The climb of one side hangs in its second rung, that of another dies, ours ends well; only the deciding rungs of
+    those that got there are measured again, and a model known already is not judged again."""
+    limits, specs = [], []
+    run_line = {"event": "run", "seconds": 1.0, "relative_gap": 5e-4, "test_error": 0.1, "predict_seconds": 0.1}
+    run_line |= {"primal": 2.0, "dual": 1.0, "judge_seconds": 1.0, "digest": "abc"}
+
+    class Scripted:
+        def __init__(self, spec, log, module):
+            assert module == "benchmarks.kernel_worker"
+            specs.append(spec)
+            rungs = spec["rungs"] or ([{"tol": 1e-3}] if spec["side"] == "primalsvm" else [{"tol": 0.1}])
+            self.play = [{"event": "ready", "compile_seconds": 0.5}]
+            for setting in rungs:
+                self.play += [{"event": "rung", "setting": setting}, {"event": "fitted"}]
+                self.play += [run_line | {"setting": setting, "claimed_gap": 5e-4}]
+            if spec["side"] == "intelex" and spec["rungs"] is None:
+                self.play += [{"event": "rung", "setting": {"tol": 0.01}}, "hang"]
+            elif spec["side"] == "scikit-learn":
+                self.play = self.play[:2]
+            else:
+                self.play += [{"event": "end"}]
+
+        def next(self, seconds):
+            limits.append(seconds)
+            line = self.play.pop(0) if self.play else None
+            if line == "hang":
+                raise queue.Empty
+            return None if line is None else dict(line)
+
+        def close(self, seconds):
+            return -11
+
+    monkeypatch.setattr(kernel, "Worker", Scripted)
+    options = kernel.parse([*FEW, "--repeats", "2", "--cap", "7", "--jsonl", str(tmp_path / "runs.jsonl")])
+    out = StringIO()
+    sides = [kernel_peers.OURS, kernel_peers.INTELEX, kernel_peers.SKLEARN]
+    kernel.Bench(options, out).measure(options.cells[0], sides)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    failures = {line["side"]: line for line in lines if "failure" in line}
+    assert failures["intelex"]["failure"] == "killed after 7 s of fit" and failures["intelex"]["capped"]
+    assert failures["intelex"]["setting"] == {"tol": 0.01} and failures["intelex"]["seconds"] == 7.0
+    assert failures["scikit-learn"]["failure"] == "the process ended with code -11"
+    assert limits[:4] == [600, 3600, 8.0, 3600]  # loading, until the first rung, its fit, its judge
+    again = [(spec["side"], spec["rungs"], list(spec["judged"])) for spec in specs if spec["rungs"] is not None]
+    assert again == [("intelex", [{"tol": 0.1}], ["abc"]), ("primalsvm", [{"tol": 1e-3}], ["abc"])]
+
+
+def test_a_kernel_ladder_ends_where_it_leads_nowhere():
+    gaps = iter([1.0, 0.5, 0.49, 0.48, 0.47, 0.1])
+    work = kernel_worker.Work.__new__(kernel_worker.Work)
+    work.side, work.spec, seen = kernel_peers.THUNDER, {"cap": 5.0}, []
+
+    def one(setting):
+        seen.append(setting["tol"])
+        gap = next(gaps)
+        return {"primal": 1 + gap, "dual": 1.0, "relative_gap": gap, "seconds": 1.0}
+
+    work.run = one
+    work.climb()
+    assert seen == [0.1, 0.01, 1e-3, 1e-4, 1e-5]
+
+
+def test_long_kernel_rungs_are_measured_again_for_ours_and_the_fastest_peer_only():
+    lines = {
+        "primalsvm": [kernel_line("primalsvm", 1e-3, 9e-4, 50.0, claimed_gap=9e-4)],
+        "intelex": [kernel_line("intelex", 1e-2, 9e-4, 60.0)],
+        "scikit-learn": [kernel_line("scikit-learn", 1e-2, 9e-4, 90.0)],
+    }
+    assert kernel.deciding(lines) == {"primalsvm": [{"tol": 1e-3}], "intelex": [{"tol": 1e-2}]}
+
+
+def test_kernel_peers_that_are_missing_are_named(monkeypatch, capsys):
+    monkeypatch.setattr(kernel_peers.Side, "installed", lambda side: side is not kernel_peers.THUNDER)
+    assert [side.name for side in kernel.chosen_sides(["peers"])] == [
+        "intelex",
+        "libsvm",
+        "libsvm 1 thread",
+        "scikit-learn",
+    ]
+    assert "left out: thundersvm, whose package thundersvm-cpu is not installed" in capsys.readouterr().out
+    for wrong in ("--sets", "--only"):
+        with pytest.raises(SystemExit, match=r"There is no \w+ nonsense"):
+            kernel.parse([wrong, "nonsense"])
+
+
+def test_a_kernel_set_whose_files_are_not_there_is_left_out_with_a_sentence(tmp_path):
+    arguments = ("--sets", "usps", "--data-home", str(tmp_path), "--cache", str(tmp_path / "sets"))
+    done = run(*arguments, "--jsonl", str(tmp_path / "runs.jsonl"), module="benchmarks.kernel")
+    assert done.returncode == 0 and "left out: usps" in done.stdout and "--data-home" in done.stdout
+    assert "Nothing is measured yet." in done.stdout and "Traceback" not in done.stderr
+
+
+def test_the_kernel_extras_run(monkeypatch, cache, tmp_path, capsys):
+    def output(self, command):
+        spec = json.loads(command[-1])
+        if spec["rows"] == 120:
+            raise subprocess.TimeoutExpired(command, 600)
+        return json.dumps(kernel_extras.fit(spec))
+
+    monkeypatch.setattr(kernel_extras.Extras, "output", output)
+    sets.load_split("toy_two", cache)
+    options = kernel.parse(["--toy", "--threads", "1", "--cache", str(cache), "--jsonl", str(tmp_path / "runs.jsonl")])
+    kernel_extras.report(options, kernel.environment, kernel.facts(options), lambda *_: True)
+    text = capsys.readouterr().out
+    for what in ("60 rows", "120 rows: killed after 600 s", "memory_limit = 0.1 MB", "MB beyond X", "met"):
+        assert what in text
+    small, large, memory = linear_report.read(tmp_path / "extras.jsonl")
+    assert [line["what"] for line in (small, large, memory)] == ["newton", "newton", "memory"] and small["commit"]
+    assert small["relative_gap"] <= 1e-6 and small["solver"] == "newton" and small["steps"] > 0
+    assert "failure" in large and memory["relative_gap"] <= 1e-3

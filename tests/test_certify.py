@@ -11,12 +11,16 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_iris, load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
+import primalsvm.claims
+from primalsvm import SVC as OurSVC
 from primalsvm import LinearSVC, certify
+from primalsvm.kernels import Kernel
 
 DATA = Path(os.environ.get("PRIMALSVM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -35,6 +39,9 @@ def iris():
 MODELS = {
     "ours": (LinearSVC("hinge"), 1e-3),
     "ours, one against one": (LinearSVC(multi_class="ovo", class_weight="balanced"), 1e-3),
+    "our SVC": (OurSVC(C=2.0), 1e-3),
+    "our SVC, against the rest": (OurSVC(multi_class="ovr", loss="huber", class_weight="balanced"), 1e-3),
+    "our SVC, linear": (OurSVC("linear", loss="squared_hinge"), 1e-3),
     "LinearSVC": (SklearnLinearSVC(C=0.1, tol=1e-9, max_iter=100_000), 1e-6),
     "LinearSVC, hinge, scaled intercept": (
         SklearnLinearSVC(loss="hinge", C=0.1, intercept_scaling=7.0, tol=1e-8, max_iter=1_000_000, random_state=0),
@@ -120,6 +127,102 @@ def test_precomputed_and_callable_kernels():
         certify((beta, 0.0), -K, y, C=1.0, loss="hinge", intercept="free", kernel="precomputed")
     with pytest.raises(ValueError, match="sigmoid kernel is not positive"):
         certify(SVC(kernel="sigmoid").fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "wendland"])
+def test_pairs_with_a_kernel(kernel):
+    """Named with its parameters or as an object, the same coefficients get the same certificate."""
+    X, y = cancer()
+    model = OurSVC(kernel, gamma=0.02, coef0=1.0, degree=2, tol=1e-6).fit(X, y)
+    beta = np.zeros(len(y))
+    beta[model.support_] = model.dual_coef_[0]
+    facts = {"C": 1.0, "loss": "hinge", "intercept": "free"}
+    named = certify((beta, model.intercept_), X, y, kernel=kernel, gamma=0.02, coef0=1.0, degree=2, **facts)
+    assert named.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    assert named.relative_gap < 1e-4
+    given = certify((beta, model.intercept_), X, y, kernel=Kernel(kernel, 0.02, 2, 1.0), **facts)
+    assert given == named
+    other = certify((beta, model.intercept_), X, y, kernel=kernel, gamma=0.2, coef0=1.0, degree=2, **facts)
+    assert other.primal > 1.01 * named.primal
+    with pytest.raises(ValueError, match="one coefficient for each of the 569 rows"):
+        certify((beta[1:], 0.0), X, y, kernel=kernel, **facts)
+    with pytest.raises(ValueError, match="kernel is for a pair"):
+        certify(model, X, y, kernel=kernel)
+
+
+def test_gamma_of_a_pair_is_that_of_svc():
+    X, y = cancer()
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    model = OurSVC(tol=1e-6).fit(X, y, sample_weight=weight)
+    beta = np.zeros(len(y))
+    beta[model.support_] = model.dual_coef_[0]
+    facts = {"C": 1.0, "loss": "hinge", "intercept": "free", "sample_weight": weight}
+    seen = certify((beta, model.intercept_), X, y, kernel="rbf", **facts)
+    assert seen.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+
+
+def test_pairs_whose_functions_are_not_those_of_their_own_samples():
+    """One against one of four classes, f = k(x, .) for an x of the third: P by hand."""
+    X, y = iris()
+    y[:25] = 3
+    beta = np.zeros((6, 150))
+    beta[0, 140] = 2.0  # of class 2, in the problem of classes 0 and 1
+    seen = certify((beta, 0.0), X, y, kernel="rbf", gamma=0.1, C=1.0, loss="hinge", intercept="free")
+    rows = (y == 0) | (y == 1)
+    scores = 2.0 * rbf_kernel(X[rows], X[140:141], gamma=0.1)[:, 0]
+    by_hand = 2.0 + np.maximum(0, 1 - np.where(y[rows] == 0, scores, -scores)).sum()
+    assert seen.parts[0].primal == pytest.approx(by_hand, rel=1e-9)
+    assert seen.parts[1].primal == pytest.approx(75)  # 25 and 50 samples, f = 0
+    assert all(part.dual <= part.primal for part in seen.parts)
+
+
+def test_one_matrix_serves_all_pairs(monkeypatch):
+    X, y = iris()
+    made, make = [], primalsvm.claims.kernel_matrix
+    monkeypatch.setattr(primalsvm.claims, "kernel_matrix", lambda *args: made.append(args) or make(*args))
+    certify(OurSVC().fit(X, y), X, y)
+    certify(SVC().fit(X, y), X, y)
+    assert len(made) == 2
+
+
+def test_an_svc_of_ours_on_other_data():
+    """Its support vectors join the new samples without weight."""
+    X, y = cancer()
+    for make in (np.asarray, sp.csr_array):
+        model = OurSVC(gamma=0.02).fit(make(X[:400]), y[:400])
+        seen = certify(model, make(X[200:]), y[200:])
+        scores = np.where(y[200:] == "malignant", 1, -1) * model.decision_function(make(X[200:]))
+        K = rbf_kernel(X[:400][model.support_], gamma=0.02)
+        norm = model.dual_coef_[0] @ K @ model.dual_coef_[0]
+        assert seen.primal == pytest.approx(norm / 2 + np.maximum(0, 1 - scores).sum(), rel=1e-9)
+        assert 0 < seen.dual < seen.primal
+    moved = certify(model, sp.csr_array(X[::-1][-400:]), y[::-1][-400:])  # the same rows, backwards
+    assert moved.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    stored = OurSVC("precomputed").fit(X[:400] @ X[:400].T, y[:400])
+    with pytest.raises(ValueError, match="not the kernel matrix of the fit, which was that of 400 samples"):
+        certify(stored, X[:300] @ X[:300].T, y[:300])
+    with pytest.raises(ValueError, match="the model has 30 features, X has 29"):
+        certify(model, X[:, :29], y)
+
+
+def test_an_svc_judged_by_another_problem():
+    """Its alpha proves nothing there; the bound is polished."""
+    X, y = cancer()
+    model = OurSVC(gamma=0.02).fit(X, y)
+    best = OurSVC(gamma=0.02, loss="squared_hinge", C=3.0, tol=1e-6).fit(X, y).certificate_
+    seen = certify(model, X, y, loss="squared_hinge", C=3.0)
+    assert seen.dual <= best.primal * (1 + 1e-9) and best.dual <= seen.primal
+    assert seen.dual > 0.99 * best.dual
+
+
+def test_balanced_classes_with_weights():
+    """Ours count each sample by its weight, scikit-learn's SVC does not: each is judged by its own problem."""
+    X, y = cancer()
+    weight = np.where(y == "benign", 3.0, 0.5)
+    for model in (OurSVC(class_weight="balanced", gamma=0.02), LinearSVC("hinge", class_weight="balanced")):
+        assert certify(model.fit(X, y, weight), X, y, sample_weight=weight).relative_gap <= 1e-3
+    theirs = SVC(class_weight="balanced", gamma=0.02, tol=1e-6).fit(X, y, weight)
+    assert certify(theirs, X, y, sample_weight=weight).relative_gap <= 1e-4
 
 
 def test_plain_arrays():

@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 import primalsvm
-from primalsvm import Certificate, LinearSVC, certify
+from primalsvm import SVC, Certificate, LinearSVC, certify
 from primalsvm.cli import app
 from primalsvm.persistence import load, save
 from primalsvm.readers import read_data
@@ -132,6 +132,26 @@ def test_train_takes_every_option(data, tmp_path):
     assert model.get_params() == wanted.get_params()
     wanted.fit(*read(data[0] / "train.svm"))
     assert model.certificate_.primal == pytest.approx(wanted.certificate_.primal, rel=1e-2)  # tol
+
+
+def test_train_with_a_kernel(data, tmp_path):
+    folder, X, _ = data
+    options = ["--kernel", "poly", "--gamma", "0.5", "--degree", "2", "--coef0", "1", "--memory-limit", "0.5G"]
+    rows = table(done("train", folder / "train.svm", "-o", tmp_path / "m.psvm", *options))
+    model = load(tmp_path / "m.psvm")
+    wanted = SVC("poly", gamma=0.5, degree=2, coef0=1.0, memory_limit=2.0**29, n_jobs=1)
+    assert model.get_params() == wanted.get_params()  # hinge, pairs, and all other defaults of SVC
+    assert rows["kernel"] == "poly, gamma 0.5, degree 2, coef0 1" and rows["support"] == str(len(model.support_))
+    assert rows["certificate"] == str(model.certificate_) and float(rows["relative gap"]) <= 1e-3
+    certified = table(done("certify", tmp_path / "m.psvm", folder / "train.svm"))
+    assert float(certified["primal"]) == pytest.approx(model.certificate_.primal, rel=1e-8)
+    assert certified["kernel"] == rows["kernel"] and certified["loss"] == "hinge"
+    result = done("predict", tmp_path / "m.psvm", folder / "test.svm")
+    np.testing.assert_array_equal([int(line) for line in result.stdout.split()], model.predict(X[200:]))
+    for size, number in (("1000", 1000), ("64K", 2**16), ("3MiB", 3 * 2**20), ("2gb", 2**31)):
+        done("train", folder / "train.svm", "-o", tmp_path / "m.psvm", "--kernel", "rbf", "--memory-limit", size)
+        assert load(tmp_path / "m.psvm").memory_limit == number
+    assert load(tmp_path / "m.psvm").gamma == "scale"
 
 
 @pytest.mark.parametrize("intercept, value", [("free", True), ("none", False)])
@@ -254,7 +274,28 @@ def test_predict_with_liblinear(write):
     path = write("liblinear.model", LIBLINEAR)
     result = done("predict", path, write("a.svm", "1 1:1\n-1 2:1\n"), "--scores")
     assert result.stdout == "1\t1.75\n-1\t-0.25\n"
-    assert "use svm-predict" in refusal("predict", FIXTURES / "libsvm_rbf.model", write("b.svm", "1 1:1\n"))
+
+
+def test_predict_with_libsvm(tmp_path):
+    expected = json.loads((FIXTURES / "libsvm_expected.json").read_text())
+    for name in ("linear", "poly", "sigmoid"):
+        X = np.array(expected[name]["X"])
+        dump_svmlight_file(X, np.array(expected[name]["predicted"]), str(tmp_path / "a.svm"), zero_based=False)
+        result = done("predict", FIXTURES / f"libsvm_{name}.model", tmp_path / "a.svm")
+        assert result.stderr == "error rate 0.00% (0 of 36)\n", name
+
+
+def test_features_that_a_kernel_never_saw_count(write, tmp_path):
+    """Far away in a feature of its own: similar to no support vector, so the score is the intercept."""
+    done("train", write("a.svm", "1 1:1\n-1 1:-1\n1 1:2\n"), "-o", tmp_path / "m.psvm", "--kernel", "rbf", "--C", "0.3")
+    model = load(tmp_path / "m.psvm")
+    result = done("predict", tmp_path / "m.psvm", write("wide.svm", "1 1:-1\n-1 1:-1 3:1000\n"), "--scores")
+    scores = [float(line.split("\t")[1]) for line in result.stdout.splitlines()]
+    assert scores == [pytest.approx(model.decision_function([[-1.0]])[0]), pytest.approx(model.intercept_[0])]
+    assert "has 3 features, the model 1; which are zero in its support vectors" in result.stderr
+    tested = done("train", tmp_path / "a.svm", "--test", tmp_path / "wide.svm", "--kernel", "rbf", "--C", "0.3")
+    wrong = np.mean(np.sign(scores) != [1, -1])
+    assert table(tested)["test error"] == f"{wrong:.2%}"
 
 
 # --- certify ----------------------------------------------------------------------------------------------------------
@@ -313,6 +354,12 @@ BAD_TRAINING = {
     "max_seconds = 0": (SVM, ["--max-seconds", "0"], "max_seconds must be"),
     "unknown solver": (SVM, ["--solver", "magic"], "solver must be auto, one of"),
     "solver of another loss": (SVM, ["--solver", "pegasos"], "pegasos needs a Lipschitz loss"),
+    "gamma without a kernel": (SVM, ["--gamma", "1"], "--gamma goes with a kernel; add for instance --kernel rbf"),
+    "memory without a kernel": (SVM, ["--memory-limit", "1G"], "--memory-limit goes with a kernel"),
+    "gamma": (SVM, ["--kernel", "rbf", "--gamma", "wide"], "gamma must be scale, auto or a number, got 'wide'"),
+    "gamma < 0": (SVM, ["--kernel", "rbf", "--gamma", "-1"], "gamma must be 'scale', 'auto' or a finite number above"),
+    "memory": (SVM, ["--kernel", "rbf", "--memory-limit", "much"], "memory_limit must be a size such as 500M or 2G"),
+    "coef0 < 0": (SVM, ["--kernel", "poly", "--coef0", "-1"], "not positive semidefinite"),
     "no jobs": (SVM, ["--jobs", "0"], "n_jobs"),
     "seed < 0": (SVM, ["--seed", "-1", "--solver", "dual_coordinate_ascent"], "Seed"),
 }

@@ -14,6 +14,8 @@ LAYERS = (
     {"kernel_matrix", "expansion"},
     {"problem"},
     {"newton_path", "gaps"},
+    {"kernel_system"},
+    {"kernel_newton"},
     {"certificate"},
     {"solve"},
     {"solvers"},

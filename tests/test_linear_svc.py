@@ -159,6 +159,15 @@ def test_solvers_by_name(solver):
     assert isinstance(model.solver_, Solver)
 
 
+def test_many_classes_are_no_regression():
+    """scikit-learn warns where more than half of y are different; thirty classes of ten samples are not."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 30
+    assert LinearSVC(tol=0.1).fit(rng.normal(size=(300, 3)) + y[:, None], y).coef_.shape == (30, 3)
+    with pytest.warns(UserWarning, match="could represent a regression problem"):
+        LinearSVC(tol=0.1).fit(rng.normal(size=(30, 3)), np.arange(30) % 25)
+
+
 def test_solver_objects_and_seeds():
     X, y = hard()
     model = LinearSVC("hinge", C=1e-3, solver=Pegasos(batch=100, seed=5), max_iter=3, tol=0.9)

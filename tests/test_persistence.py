@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
-from primalsvm import Certificate, Huber, LinearSVC
+from primalsvm import SVC, Certificate, Huber, LinearSVC
 from primalsvm.persistence import ModelError, load, save
 from primalsvm.solvers import Pegasos
 
@@ -132,6 +132,49 @@ def test_a_loaded_model_starts_warm(tmp_path):
         assert after[0].gap <= 1e-6 * after[0].primal
 
 
+# --- with a kernel ----------------------------------------------------------------------------------------------------
+
+STORAGE = {"dense": np.asarray, "float32": np.float32, "csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian", "wendland"])
+@pytest.mark.parametrize("make", STORAGE.values(), ids=STORAGE)
+def test_the_same_svc_comes_back(make, kernel, tmp_path):
+    X, y = problem(LABELS["text"])
+    X = make(X)
+    model = SVC(kernel, C=0.5, coef0=1.0, degree=2, loss=Huber(0.2)).fit(X, y)
+    save(model, tmp_path / "model.psvm")
+    again = load(tmp_path / "model.psvm")
+    assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.certificate_ == model.certificate_ and again.kernel_ == model.kernel_
+    assert again.get_params() == model.get_params() and vars(again).keys() == vars(model).keys()
+    assert type(again.support_vectors_) is type(model.support_vectors_)
+    for name in ("support_vectors_", "alpha_"):
+        mine, theirs = getattr(again, name), getattr(model, name)
+        assert mine.dtype == theirs.dtype and mine.shape == theirs.shape and not (mine != theirs).sum()
+    for name in ("dual_coef_", "intercept_", "classes_", "support_", "support_class_", "n_support_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name), strict=True)
+
+
+def test_a_precomputed_svc_comes_back_and_starts_warm(tmp_path):
+    X, y = problem(LABELS["float"], n=300)
+    K = X @ X.T
+    model = SVC("precomputed", warm_start=True, C=0.01).fit(K, y)
+    save(model, tmp_path / "model.psvm")
+    again = load(tmp_path / "model.psvm")
+    assert again.decision_function(K[:50]).tobytes() == model.decision_function(K[:50]).tobytes()
+    assert again.fit(K, y).n_iter_ == 0 < model.n_iter_
+
+
+def test_a_kernel_that_is_a_function_is_refused(tmp_path):
+    X, y = problem()
+    model = SVC(lambda A, B: A @ B.T).fit(X, y)
+    with pytest.raises(ModelError, match=r"kernel is a function, which a model file cannot hold.*precomputed"):
+        save(model, tmp_path / "model.psvm")
+    assert not list(tmp_path.iterdir())
+
+
 def test_infinite_bounds_come_back(tmp_path):
     model = LinearSVC().fit(*problem())
     model.certificate_ = Certificate(np.inf, 0.0, np.inf, np.float64(0.1), True)
@@ -175,7 +218,7 @@ def test_what_a_file_cannot_hold(change, words, tmp_path):
 
 @pytest.mark.parametrize("model", [SklearnLinearSVC(), Odd(), "text", None])
 def test_what_is_no_model_of_ours(model, tmp_path):
-    with pytest.raises(ModelError, match="save takes a fitted LinearSVC, got"):
+    with pytest.raises(ModelError, match="save takes a fitted LinearSVC or SVC, got"):
         save(model, tmp_path / "model.psvm")
 
 
@@ -256,8 +299,8 @@ def test_a_forged_file_can_be_read(small, tmp_path):
 
 
 HOSTILE = {
-    "class": ({"estimator": "os.system"}, "expected LinearSVC, found 'os.system'"),
-    "no class": ({"estimator": None}, "expected LinearSVC, found 'None'"),
+    "class": ({"estimator": "os.system"}, "expected LinearSVC or SVC, found 'os.system'"),
+    "no class": ({"estimator": None}, "expected LinearSVC or SVC, found 'None'"),
     "unhashable class": ({"estimator": []}, "cannot read"),
     "huge array": ({"fitted": {"coef_": {"array": ["<f8", [10**12, 10**12]]}}}, "has not that many bytes"),
     "negative shape": ({"fitted": {"coef_": {"array": ["<f8", [-1, -1]]}}}, "unknown type or shape"),
@@ -292,6 +335,82 @@ def test_hostile_headers(change, words, small, tmp_path):
     if words == "no text":
         blob = b"\xff" * len(blob)
     assert words in refusal(forge(header, blob), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def small_svc(tmp_path_factory):
+    """A small SVC with a sparse matrix of support vectors, and its file."""
+    X, y = problem(n=30)
+    model = SVC(C=0.5).fit(sp.csr_array(X), y)
+    path = tmp_path_factory.mktemp("small") / "svc.psvm"
+    save(model, path)
+    return model, path.read_bytes()
+
+
+HOSTILE_SVC = {
+    "as it is": ("intercept_", lambda x: x, None),
+    "fewer coefficients": ("dual_coef_", lambda x: x[:, 1:], "do not fit together"),
+    "a part too few": ("dual_coef_", lambda x: x[1:], "do not fit together"),
+    "text for coefficients": ("dual_coef_", lambda x: x.astype("U9"), "do not fit together"),
+    "fewer vectors": ("support_vectors_", lambda x: x[1:], "do not fit together"),
+    "vectors of another width": ("support_vectors_", lambda x: x[:, 1:], "do not fit together"),
+    "vectors of integers": ("support_vectors_", lambda x: x.astype(int), "do not fit together"),
+    "no vectors": ("support_vectors_", lambda x: None, "cannot read"),
+    "support below zero": ("support_", lambda x: x - 10**9, "do not fit together"),
+    "support beyond the samples": ("support_", lambda x: x + 30, "do not fit together"),
+    "support in fractions": ("support_", lambda x: x + 0.5, "do not fit together"),
+    "a class that is none": ("support_class_", lambda x: x + 3, "do not fit together"),
+    "alpha of other samples": ("alpha_", lambda x: x[:, 1:], "do not fit together"),
+    "intercepts": ("intercept_", lambda x: x[:1], "do not fit together"),
+    "no kernel": ("kernel_", lambda x: "rbf", "cannot read"),
+    "samples": ("n_samples_fit_", lambda x: 5, "do not fit together"),
+}
+
+
+@pytest.mark.parametrize("name, change, words", HOSTILE_SVC.values(), ids=HOSTILE_SVC)
+def test_hostile_svcs(name, change, words, small_svc, tmp_path):
+    model = pickle.loads(pickle.dumps(small_svc[0]))
+    setattr(model, name, change(getattr(model, name)))
+    save(model, tmp_path / "model.psvm")
+    if words is None:
+        assert load(tmp_path / "model.psvm").n_iter_ == model.n_iter_
+    else:
+        assert words in refusal((tmp_path / "model.psvm").read_bytes(), tmp_path)
+
+
+HOSTILE_CSR = {
+    "huge": lambda shape, data, indices, ends, kind: [[10**15, 10**15], data, indices, ends, kind],
+    "negative": lambda shape, data, indices, ends, kind: [[-1, 4], data, indices, ends, kind],
+    "no numbers": lambda shape, data, indices, ends, kind: [["a", None], data, indices, ends, kind],
+    "narrower than its indices": lambda shape, data, indices, ends, kind: [[shape[0], 1], data, indices, ends, kind],
+    "indices as ends": lambda shape, data, indices, ends, kind: [shape, data, ends, indices, kind],
+    "another kind": lambda shape, data, indices, ends, kind: [shape, data, indices, ends, "os.system"],
+    "no arrays": lambda shape, data, indices, ends, kind: [shape, 1, 2, 3, kind],
+    "too few": lambda shape, *_: [shape],
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE_CSR.values(), ids=HOSTILE_CSR)
+def test_hostile_sparse_matrices(change, small_svc, tmp_path):
+    header, blob = pieces(small_svc[1])
+    header["fitted"]["support_vectors_"]["csr"] = change(*header["fitted"]["support_vectors_"]["csr"])
+    refusal(forge(header, blob), tmp_path)
+
+
+@pytest.mark.parametrize("field, value", [("indices", 10**6), ("indices", -1), ("indptr", -5), ("indptr", 10**6)])
+def test_indices_that_lead_astray(field, value, small_svc, tmp_path):
+    """Compiled code would follow them into any memory."""
+    model = pickle.loads(pickle.dumps(small_svc[0]))
+    getattr(model.support_vectors_, field)[1] = value
+    save(model, tmp_path / "model.psvm")
+    refusal((tmp_path / "model.psvm").read_bytes(), tmp_path)
+
+
+@pytest.mark.parametrize("kernel", [{"name": "system"}, {"name": ["rbf"]}, {"gamma": -1.0}, {"nonsense": 1}], ids=str)
+def test_hostile_kernels(kernel, small_svc, tmp_path):
+    header, blob = pieces(small_svc[1])
+    header["fitted"]["kernel_"]["kernel"] |= kernel
+    assert "cannot read" in refusal(forge(header, blob), tmp_path)
 
 
 @pytest.mark.parametrize(

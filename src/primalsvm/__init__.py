@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from .linear_svc import LinearSVC
     from .paths import linear_path
     from .persistence import load, save
+    from .svc import SVC
 
 __all__ = [
+    "SVC",
     "Certificate",
     "Hinge",
     "Huber",
@@ -36,6 +38,7 @@ __all__ = [
 
 # what stands on scikit-learn is imported when it is first used: `primalsvm --help` should not wait for it
 _LATER = {
+    "SVC": "svc",
     "LinearSVC": "linear_svc",
     "certify": "claims",
     "linear_path": "paths",

@@ -4,7 +4,7 @@ Each reader below turns a model into a Claim: which problem it says it solved, a
 
 | model                              | its problem                                                                     |
 |------------------------------------|---------------------------------------------------------------------------------|
-| primalsvm's estimators             | their own                                                                       |
+| primalsvm's LinearSVC and SVC      | their own                                                                       |
 | scikit-learn LinearSVC             | penalised intercept, a constant feature of value intercept_scaling              |
 | scikit-learn SVC                   | hinge, free intercept, one-vs-one                                               |
 | scikit-learn SGDClassifier         | alpha/2 |w|^2 + 1/n sum of losses: C = 1 / (alpha n), free intercept            |
@@ -27,24 +27,25 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_X_y
 
 from .certificate import Certificate, certificate
-from .kernel_matrix import kernel_matrix
+from .classifier import INTERCEPTS
+from .kernel_matrix import KernelMatrix, kernel_matrix
 from .kernels import Kernel
-from .linear_svc import INTERCEPTS, LinearSVC
+from .linear_svc import LinearSVC
 from .losses import Array, Loss, make_loss
-from .matrix import as_matrix, one_blas_thread
+from .matrix import Matrix, as_matrix, one_blas_thread
 from .model_files import ForeignModel, read_model_file
-from .multiclass import Part, split
+from .multiclass import Part, scatter, split
 from .problem import KernelProblem, LinearProblem
+from .svc import SVC, WITH_GAMMA, kernel_gamma, plain_rows
 
 
 class Answer(NamedTuple):
     """What a model found for one binary problem."""
 
-    coef: Array  # (d,) weights; with a kernel (m,) coefficients of the rows in `rows` or of `vectors`
+    coef: Array  # (d,) weights; with a kernel (m,) coefficients
     b: float
     alpha: Array | None = None  # (n,) over all samples
-    rows: np.ndarray | None = None  # (m,)
-    vectors: Any = None  # (m, d)
+    rows: Any = None  # (m,) which samples the coefficients belong to; from n on the claim's `vectors`
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,10 @@ class Claim:
     intercept_scaling: float = 1.0
     multi_class: str = "ovr"
     class_weight: Any = None
+    weighed: bool = False  # "balanced" counts each sample by its weight
     kernel: Kernel | None = None
+    vectors: Any = None  # support vectors that are no rows of X
+    changed: bool = False  # judged by another problem than its own
 
 
 def certify(
@@ -70,6 +74,9 @@ def certify(
     C: float | None = None,
     loss: str | Loss | None = None,
     kernel: Any = None,
+    gamma: str | float = "scale",
+    degree: int = 3,
+    coef0: float = 0.0,
     intercept: str | bool | None = None,
     sample_weight=None,
 ) -> Certificate:
@@ -82,8 +89,8 @@ def certify(
     X, y : the data it was trained on.
     C, loss, intercept : of the problem to judge it by, where the model does not say or should be judged by another.
         intercept is "none", "penalized" or "free" (or False and True).
-    kernel : for a pair (coef, intercept) whose coef are expansion coefficients: "precomputed" with X the kernel matrix,
-        or a function of two blocks of rows.
+    kernel, gamma, degree, coef0 : for a pair (coef, intercept) whose coef are coefficients of k(x_i, .), one for each
+        row of X: as for SVC, or a Kernel. With "precomputed", X is the kernel matrix.
     sample_weight : as given to the training.
 
     Returns
@@ -105,10 +112,20 @@ def certify(
         X = model[:-1].transform(X) if len(model) > 1 else X
         model = model[-1]
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-    claim = _read(model, X, y, kernel)
-    if intercept is not None:
-        claim = replace(claim, intercept=INTERCEPTS.get(intercept, str(intercept)))
-    claim = replace(claim, loss=loss or claim.loss, C=claim.C if C is None else C)
+    X = plain_rows(X)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if isinstance(model, tuple) and len(model) == 2:
+        claim = _read_pair(model, X, y, _make_kernel(kernel, gamma, degree, coef0, X, weight))
+    elif kernel is not None:
+        raise ValueError("kernel is for a pair (coef, intercept); this model knows its own.")
+    else:
+        claim = _read(model, X)
+    free = None if intercept is None else INTERCEPTS.get(intercept, str(intercept))
+    given: dict[str, Any] = {
+        name: value for name, value in {"C": C, "loss": loss, "intercept": free}.items() if value is not None
+    }
+    changed = any(getattr(claim, name) not in (None, value) for name, value in given.items())
+    claim = replace(claim, changed=changed, **given)
     for name, value in (("C", claim.C), ("loss", claim.loss), ("intercept", claim.intercept)):
         if value is None:
             raise ValueError(f"this model does not say which {name} it was trained with; give certify({name}=...).")
@@ -118,68 +135,69 @@ def certify(
     if not np.array_equal(claim.classes[labels], y):
         unknown = y[claim.classes[labels] != y][0]
         raise ValueError(f"y has the label {unknown!r}, which the model does not know; its classes: {claim.classes}.")
-    cost = claim.C * _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    cost = claim.C * weight
     if claim.class_weight is not None:
-        cost = cost * compute_class_weight(claim.class_weight, classes=claim.classes, y=y)[labels]
+        counted = weight if claim.weighed else None
+        factors = compute_class_weight(claim.class_weight, classes=claim.classes, y=y, sample_weight=counted)
+        cost = cost * factors[labels]
     parts = split(labels, claim.classes, claim.multi_class)
     if len(parts) != len(claim.answers):
         raise ValueError(f"{len(claim.classes)} classes need {len(parts)} rows of coef, got {len(claim.answers)}.")
     with one_blas_thread():
+        matrix = _matrix(claim, X)
         return Certificate.of_parts(
-            [_judge(claim, answer, X, cost, part) for answer, part in zip(claim.answers, parts, strict=True)]
+            [_judge(claim, answer, matrix, cost, part) for answer, part in zip(claim.answers, parts, strict=True)]
         )
 
 
-def _judge(claim: Claim, answer: Answer, X, cost: Array, part: Part) -> Certificate:
-    rows = np.arange(len(cost)) if part.rows is None else part.rows
-    mine = X if part.rows is None else X[rows]
-    if claim.kernel is not None and claim.kernel.name == "precomputed":
-        mine = X[np.ix_(rows, rows)]
-    alpha = None if answer.alpha is None else answer.alpha[rows]
+def _matrix(claim: Claim, X) -> Matrix | KernelMatrix:
+    """What all binary problems are made of: X, or K between its rows and the support vectors that are none of them."""
+    if claim.kernel is None:
+        return as_matrix(X)
+    if claim.vectors is None:
+        dense = claim.kernel.name == "precomputed" and sp.issparse(X)
+        return kernel_matrix(claim.kernel, X.toarray() if dense else X)
+    if sp.issparse(X):
+        return kernel_matrix(claim.kernel, sp.vstack([sp.csr_array(X), sp.csr_array(claim.vectors)], format="csr"))
+    vectors = claim.vectors.toarray() if sp.issparse(claim.vectors) else claim.vectors
+    return kernel_matrix(claim.kernel, np.vstack([X, vectors]))
+
+
+def _judge(claim: Claim, answer: Answer, matrix: Any, cost: Array, part: Part) -> Certificate:
+    alpha = None if answer.alpha is None else part.take(answer.alpha)
     facts: dict[str, Any] = {
         "loss": make_loss(claim.loss),  # type: ignore[arg-type]
         "intercept": claim.intercept,
         "intercept_scaling": claim.intercept_scaling,
     }
+    y, cost, n = part.y, part.take(cost), len(cost)
     if claim.kernel is None:
-        if len(answer.coef) != X.shape[1]:
-            raise ValueError(f"the model has {len(answer.coef)} features, X has {X.shape[1]}.")
-        problem = LinearProblem(y=part.y, cost=cost[rows], X=as_matrix(mine), **facts)
-        return certificate(problem, answer.coef, answer.b, alpha)
-    labels, weights, f = part.y, cost[rows], np.zeros(len(rows))
-    if answer.rows is not None:
-        f = _scatter(answer.coef, answer.rows, len(cost))[rows]
-    else:  # support vectors that are no rows of X join the sample without weight
-        m = len(answer.coef)
-        mine = (
-            sp.vstack([sp.csr_array(mine), answer.vectors])
-            if sp.issparse(mine)
-            else np.vstack([mine, answer.vectors.toarray()])
-        )
-        labels, weights = np.concatenate([labels, np.ones(m)]), np.concatenate([weights, np.zeros(m)])
-        f = np.concatenate([f, answer.coef])
-    kernel_problem = KernelProblem(y=labels, cost=weights, K=kernel_matrix(claim.kernel, mine), **facts)
-    # polishing works on the full matrix again and again: only where the model brings no dual point of its own
-    return certificate(kernel_problem, f, answer.b, alpha, deep=alpha is None)
-
-
-def _scatter(values: Array, rows: np.ndarray, n: int) -> Array:
-    full = np.zeros(n)
-    np.add.at(full, rows, values)
-    return full
+        if len(answer.coef) != matrix.shape[1]:
+            raise ValueError(f"the model has {len(answer.coef)} features, X has {matrix.shape[1]}.")
+        X = matrix if part.rows is None else matrix.take(part.rows)
+        return certificate(LinearProblem(y=y, cost=cost, X=X, **facts), answer.coef, answer.b, alpha)
+    mine = np.arange(n) if part.rows is None else part.rows
+    others = np.setdiff1d(answer.rows, mine)  # no samples of this problem: they join it without weight
+    rows, f = np.concatenate([mine, others]), scatter(answer.coef, answer.rows, matrix.n)
+    if not np.array_equal(rows, np.arange(matrix.n)):
+        matrix, f = matrix.take(rows), f[rows]
+    y, cost = np.concatenate([y, np.ones(len(others))]), np.concatenate([cost, np.zeros(len(others))])
+    alpha = None if alpha is None else np.concatenate([alpha, np.zeros(len(others))])
+    # polishing works on the full matrix again and again: only where the model brings no dual point of this problem
+    deep = alpha is None or claim.changed
+    return certificate(KernelProblem(y=y, cost=cost, K=matrix, **facts), f, answer.b, alpha, deep=deep)
 
 
 # --- readers --------------------------------------------------------------------------------------------------------
 
 
-def _read(model, X, y, kernel) -> Claim:
+def _read(model, X) -> Claim:
     """The claim of any model we know."""
     if isinstance(model, str | os.PathLike):
-        return _read_file(read_model_file(model), X.shape[1])
-    if isinstance(model, tuple) and len(model) == 2:
-        return _read_pair(model, X, y, kernel)
+        return _read_file(read_model_file(model), *X.shape)
     for kind, reader in (
-        (LinearSVC, _read_ours),
+        (LinearSVC, _read_our_linear_svc),
+        (SVC, _read_our_svc),
         (SklearnLinearSVC, _read_linear_svc),
         (SklearnSVC, _read_svc),
         (SGDClassifier, _read_sgd),
@@ -199,11 +217,10 @@ def _linear_answers(coef, intercept) -> list[Answer]:
     return [Answer(w, float(b)) for w, b in zip(coef, intercept, strict=True)]
 
 
-def _read_ours(model: LinearSVC, X) -> Claim:
+def _read_our_linear_svc(model: LinearSVC, X) -> Claim:
     answers = _linear_answers(model.coef_, model.intercept_)
     if model.n_samples_fit_ == X.shape[0]:
-        alphas = np.zeros((len(answers), X.shape[0]))
-        alphas[:, model.support_] = np.abs(model.dual_coef_)
+        alphas = (scatter(alpha, model.support_, X.shape[0]) for alpha in np.abs(model.dual_coef_))
         answers = [answer._replace(alpha=alpha) for answer, alpha in zip(answers, alphas, strict=True)]
     return Claim(
         model.classes_,
@@ -213,6 +230,34 @@ def _read_ours(model: LinearSVC, X) -> Claim:
         INTERCEPTS[model.fit_intercept],
         multi_class=model.multi_class,
         class_weight=model.class_weight,
+        weighed=True,
+    )
+
+
+def _read_our_svc(model: SVC, X) -> Claim:
+    n, kernel = X.shape[0], model.kernel_
+    same = n == model.n_samples_fit_
+    if kernel.name == "precomputed" and not (same and X.shape[1] == n):
+        raise ValueError(f"X is not the kernel matrix of the fit, which was that of {model.n_samples_fit_} samples.")
+    if kernel.name != "precomputed":
+        if X.shape[1] != model.n_features_in_:
+            raise ValueError(f"the model has {model.n_features_in_} features, X has {X.shape[1]}.")
+        same = same and _equal(X[model.support_], model.support_vectors_)
+    rows = model.support_ if same else n + np.arange(len(model.support_))
+    return Claim(
+        model.classes_,
+        [
+            Answer(coef[coef != 0], float(b), model.alpha_[[k]].toarray()[0] if same else None, rows[coef != 0])
+            for k, (coef, b) in enumerate(zip(model.dual_coef_, model.intercept_, strict=True))
+        ],
+        model.loss,
+        model.C,
+        INTERCEPTS[model.fit_intercept],
+        multi_class=model.multi_class,
+        class_weight=model.class_weight,
+        weighed=True,
+        kernel=kernel,
+        vectors=None if same else model.support_vectors_,
     )
 
 
@@ -227,6 +272,7 @@ def _read_linear_svc(model: SklearnLinearSVC, X) -> Claim:
         "penalized" if model.fit_intercept else "none",
         float(model.intercept_scaling),
         class_weight=model.class_weight,
+        weighed=True,
     )
 
 
@@ -260,9 +306,7 @@ def _read_svc(model: SklearnSVC, X) -> Claim:
             row = 0 if len(classes) == 2 else k - 1  # LIBSVM's layout
             coef = np.concatenate([dual_coef[row, first], dual_coef[0 if len(classes) == 2 else j, second]])
             rows = np.concatenate([model.support_[first], model.support_[second]])
-            alpha = np.zeros(X.shape[0])
-            alpha[rows] = np.abs(coef)
-            answers.append(Answer(coef, float(next(intercepts)), alpha, rows))
+            answers.append(Answer(coef, float(next(intercepts)), scatter(np.abs(coef), rows, X.shape[0]), rows))
     kernel = Kernel(model.kernel, gamma=model._gamma, degree=model.degree, coef0=model.coef0)
     if kernel.name == "linear":
         answers = [
@@ -284,7 +328,7 @@ def _equal(a, b) -> bool:
     return (a != b).nnz == 0 if sp.issparse(a) or sp.issparse(b) else np.array_equal(a, b)
 
 
-def _read_file(model: ForeignModel, n_features: int) -> Claim:
+def _read_file(model: ForeignModel, n: int, n_features: int) -> Claim:
     if model.kind == "liblinear":
         coef = np.asarray(model.coef)
         if coef.shape[1] < n_features:  # LIBLINEAR counts features up to the last one it saw
@@ -302,28 +346,32 @@ def _read_file(model: ForeignModel, n_features: int) -> Claim:
     vectors = sp.csr_array((vectors.data, vectors.indices, vectors.indptr), shape=(vectors.shape[0], n_features))
     # split() calls the smaller class of a pair positive where there are more than two
     sign = 1.0 if len(model.classes) == 2 else -1.0
-    answers = [
-        Answer(sign * pair.coef, sign * pair.intercept, vectors=vectors[pair.indices])
-        for pair in model.binary_problems()
-    ]
-    kernel = None
+    pairs = [pair._replace(coef=sign * pair.coef, intercept=sign * pair.intercept) for pair in model.binary_problems()]
     if model.kernel is None or model.kernel == "linear":
-        answers = [Answer(answer.vectors.T @ answer.coef, answer.b) for answer in answers]
-    else:
-        kernel = Kernel(model.kernel, gamma=model.gamma or 0.0, degree=model.degree or 0, coef0=model.coef0 or 0.0)
-    return Claim(model.classes, answers, "hinge", intercept="free", multi_class="ovo", kernel=kernel)
+        answers = [Answer(vectors[pair.indices].T @ pair.coef, pair.intercept) for pair in pairs]
+        return Claim(model.classes, answers, "hinge", intercept="free", multi_class="ovo")
+    answers = [Answer(pair.coef, pair.intercept, rows=n + pair.indices) for pair in pairs]
+    kernel = Kernel(model.kernel, gamma=model.gamma or 0.0, degree=model.degree or 0, coef0=model.coef0 or 0.0)
+    return Claim(model.classes, answers, "hinge", intercept="free", multi_class="ovo", kernel=kernel, vectors=vectors)
 
 
-def _read_pair(model: tuple, X, y, kernel) -> Claim:
+def _make_kernel(kernel, gamma, degree, coef0, X, sample_weight) -> Kernel | None:
+    """The kernel that a pair was given; None for weights of the features."""
+    if not isinstance(kernel, Kernel) and kernel is not None:
+        kernel = Kernel(kernel, kernel_gamma(gamma, X, sample_weight) if kernel in WITH_GAMMA else 0.0, degree, coef0)
+    return None if kernel is None or kernel.name == "linear" else kernel
+
+
+def _read_pair(model: tuple, X, y, kernel: Kernel | None) -> Claim:
     classes = np.unique(y)
     answers = _linear_answers(*model)
     if len(classes) < 2:
         raise ValueError("y has one class only; a binary problem needs two.")
     multi_class = "ovr" if len(answers) in (1, len(classes)) else "ovo"
-    if kernel is None or kernel == "linear":
+    if kernel is None:
         return Claim(classes, answers, multi_class=multi_class)
-    rows = np.arange(X.shape[0])
-    if any(len(answer.coef) != len(rows) for answer in answers):
-        raise ValueError(f"with a kernel, coef needs one coefficient for each of the {len(rows)} rows of X.")
-    answers = [answer._replace(rows=rows) for answer in answers]
-    return Claim(classes, answers, multi_class=multi_class, kernel=Kernel(kernel))
+    n = X.shape[0]
+    if any(len(answer.coef) != n for answer in answers):
+        raise ValueError(f"with a kernel, coef needs one coefficient for each of the {n} rows of X.")
+    answers = [Answer(coef[coef != 0], b, rows=np.flatnonzero(coef)) for coef, b, *_ in answers]
+    return Claim(classes, answers, multi_class=multi_class, kernel=kernel)

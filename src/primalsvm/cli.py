@@ -6,13 +6,10 @@ with "error:". The heavy imports (NumPy, SciPy, scikit-learn, Numba) are inside 
 
 from __future__ import annotations
 
-import json
-import os
+import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,13 +19,15 @@ try:
 except ImportError:
     raise SystemExit('The command line needs typer and rich: pip install "primalsvm[cli]"') from None
 
+from .console import Progress, check_output, one_line_errors, print_report, say, short_list
+
 if TYPE_CHECKING:
     import numpy as np
 
     from .certificate import Certificate
     from .linear_svc import LinearSVC
     from .readers import Data
-    from .solve import Record
+    from .svc import SVC
 
 EXIT_CODES = """\b
 Exit codes:
@@ -50,6 +49,7 @@ app = typer.Typer(
 
 LossName = Literal["squared_hinge", "hinge", "huber"]
 InterceptName = Literal["free", "none", "penalized"]
+KernelName = Literal["linear", "rbf", "poly", "laplacian", "wendland"]
 DataPath = Annotated[Path, typer.Argument(metavar="DATA", help="svmlight, CSV, TSV or .npz; also .gz, .bz2, .xz.")]
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Label column of a CSV: name, or position from 0.")]
 FormatName = Literal["svmlight", "csv", "tsv", "npz"]
@@ -87,49 +87,62 @@ def train(
     test: Annotated[Path | None, typer.Option(metavar="DATA", help="Count the errors on this data too.")] = None,
     label: Label = None,
     file_format: Format = None,
-    loss: Annotated[LossName, typer.Option(help="What a wrong or narrow margin costs.")] = "squared_hinge",
-    C: Annotated[float, typer.Option("--C", help="Weight of the losses against the norm of w.")] = 1.0,
+    kernel: Annotated[KernelName, typer.Option(help="Of the similarity between samples.")] = "linear",
+    gamma: Annotated[str | None, typer.Option(help="Of the kernel: scale (the default), auto or a number.")] = None,
+    degree: Annotated[int | None, typer.Option(help="Of the poly kernel; 3 by default.")] = None,
+    coef0: Annotated[float | None, typer.Option(help="Of the poly kernel; 0 by default.")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="For kernel matrices, as 500M; 2G by default.")
+    ] = None,
+    loss: Annotated[
+        LossName | None, typer.Option(help="Of margins; squared_hinge by default, with a kernel hinge.")
+    ] = None,
+    C: Annotated[float, typer.Option("--C", help="Weight of the losses against the norm of the model.")] = 1.0,
     tol: Annotated[float, typer.Option(help="Relative duality gap to reach.")] = 1e-3,
     solver: Annotated[str, typer.Option(help="Algorithm; a wrong name lists them.")] = "auto",
-    max_iter: Annotated[int, typer.Option(help="Limit on the solver's steps.")] = 1000,
+    max_iter: Annotated[int | None, typer.Option(help="Limit on the solver's steps; 1000 if linear.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Limit on the time of training.")] = None,
     intercept: Annotated[InterceptName, typer.Option(help="LIBLINEAR's is penalized.")] = "free",
-    multi_class: Annotated[Literal["ovr", "ovo"], typer.Option(help="One class against the rest, or pairs.")] = "ovr",
+    multi_class: Annotated[
+        Literal["ovr", "ovo"] | None, typer.Option(help="One class against the rest (if linear), or pairs.")
+    ] = None,
     class_weight: Annotated[Literal["balanced"] | None, typer.Option(help="All classes count the same.")] = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = 1,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.")] = None,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")] = False,
 ) -> None:
-    """Train a linear classifier and prove how good it is.
+    """Train a classifier, linear or with a kernel, and prove how good it is.
 
     Ctrl-C stops early: the best model so far is kept, with its certificate.
     """
-    with _one_line_errors(), _Progress(quiet) as progress:
-        _check_output(output, data, test)
+    with one_line_errors(), Progress(quiet) as progress:
+        check_output(output, data, test)
         progress.say("loading primalsvm")
-        from .linear_svc import LinearSVC
         from .persistence import save
         from .readers import read_data
 
-        progress.say(f"reading {data}")
-        reading: dict[str, Any] = {"label": label, "format": file_format}
-        training = read_data(data, **reading)
-        testing = None if test is None else _read_for(test, training.X.shape[1], training.feature_names, **reading)
-        model = LinearSVC(
-            loss,
+        options = {"loss": loss, "max_iter": max_iter, "multi_class": multi_class}
+        of_kernel = {"gamma": gamma, "degree": degree, "coef0": coef0, "memory_limit": memory_limit}
+        model = _make_model(
+            kernel,
+            {name: value for name, value in of_kernel.items() if value is not None},
             C=C,
             solver=solver,
             tol=tol,
-            max_iter=max_iter,
             max_seconds=max_seconds,
             fit_intercept=FIT_INTERCEPT[intercept],
-            multi_class=multi_class,
             class_weight=class_weight,
             n_jobs=jobs,
             random_state=seed,
             callback=progress.record,
+            **{name: value for name, value in options.items() if value is not None},
         )
+        progress.say(f"reading {data}")
+        reading: dict[str, Any] = {"label": label, "format": file_format}
+        training = read_data(data, **reading)
+        width, names = training.X.shape[1], training.feature_names
+        testing = None if test is None else _read_for(test, width, names, kernel != "linear", **reading)
         progress.say("training")
         seconds, remarks = _fit(model, training)
         if output is not None:
@@ -140,6 +153,7 @@ def train(
         report = {
             **_data_facts(data, training),
             "classes": _class_counts(model, training),
+            **_kernel_facts(model),
             "solver": model.solver_.name,
             "steps": model.n_iter_,
             "status": model.status_,
@@ -151,13 +165,13 @@ def train(
             "warnings": remarks,
         }
         progress.stop()
-        _print_report(report, as_json, quiet)
+        print_report(report, as_json, quiet)
     raise typer.Exit({"converged": 0, "interrupted": 130}.get(model.status_, 3))
 
 
 @app.command(epilog="Example: primalsvm predict a9a.psvm a9a.t.xz -o labels.txt")
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model of primalsvm or LIBLINEAR.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model of primalsvm, LIBLINEAR or LIBSVM.")],
     data: DataPath,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the labels here.")
@@ -170,15 +184,18 @@ def predict(
 
     Where the data has labels, the error rate follows on stderr.
     """
-    with _one_line_errors():
-        _check_output(output, data, model)
+    with one_line_errors():
+        check_output(output, data, model)
         import numpy as np
 
         from .persistence import write_whole
 
         classifier = _load_model(model)
         reading: dict[str, Any] = {"label": label, "format": file_format, "label_required": False}
-        samples = _read_for(data, classifier.n_features_in_, _names(classifier), **reading)
+        samples = _read_for(
+            data, classifier.n_features_in_, _names(classifier), hasattr(classifier, "kernel_"), **reading
+        )
+        classifier = _widened(classifier, samples.X.shape[1])
         lines = _texts(_quietly(classifier.predict, samples.X))
         if scores:
             values = np.reshape(_quietly(classifier.decision_function, samples.X), (len(lines), -1))
@@ -191,7 +208,7 @@ def predict(
             sys.stdout.flush()
         error = _error_rate(classifier, samples)
         if error is not None:
-            _say(f"error rate {error:.2%} ({round(error * len(lines))} of {len(lines)})")
+            say(f"error rate {error:.2%} ({round(error * len(lines))} of {len(lines)})")
 
 
 @app.command(epilog="Example: primalsvm certify liblinear.model heart.svm --C 1")
@@ -211,7 +228,7 @@ def certify(
 
     It does not matter who trained it. DATA is what it was trained on.
     """
-    with _one_line_errors(), _Progress() as progress:
+    with one_line_errors(), Progress() as progress:
         progress.say("loading primalsvm")
         from .claims import certify as judge
         from .model_files import looks_like_model_file, read_model_file
@@ -223,24 +240,24 @@ def certify(
             judged: Any = _load_model(model)
             own = {"loss": getattr(judged.loss, "name", judged.loss), "C": judged.C}
             own["intercept"] = next(name for name, value in FIT_INTERCEPT.items() if value == judged.fit_intercept)
-            samples = _read_for(data, judged.n_features_in_, _names(judged), **reading)
+            samples = _read_for(data, judged.n_features_in_, _names(judged), hasattr(judged, "kernel_"), **reading)
             _check_labels(data, samples, judged.classes_)
         elif C is None:
             raise ValueError(f"{model}: a {kind.upper()} file does not say its C; give the one of its training: --C 1.")
         else:
             judged, foreign = model, read_model_file(model)
             own = {"loss": foreign.loss, "C": C, "intercept": foreign.intercept}
-            samples = _read_for(data, None if foreign.coef is None else foreign.coef.shape[1], None, **reading)
+            samples = _read_for(data, None if foreign.coef is None else foreign.coef.shape[1], None, False, **reading)
             _check_labels(data, samples, foreign.classes)
         progress.say("certifying")
         begin = time.perf_counter()
         given = {"C": C, "loss": loss, "intercept": intercept}
         proof = judge(judged, samples.X, samples.y, **given)  # type: ignore[arg-type]
-        report = {"model": str(model), **_data_facts(data, samples)}
+        report = {"model": str(model), **_data_facts(data, samples), **_kernel_facts(judged)}
         report |= {name: value if given[name] is None else given[name] for name, value in own.items()}
         report |= {"seconds": time.perf_counter() - begin, **_proof_facts(proof)}
         progress.stop()
-        _print_report(report, as_json)
+        print_report(report, as_json)
 
 
 OutputFolder = Annotated[Path, typer.Option(metavar="DIR", help="Folder for what the demo writes.")]
@@ -249,122 +266,73 @@ OutputFolder = Annotated[Path, typer.Option(metavar="DIR", help="Folder for what
 @app.command(epilog="Example: primalsvm demo --output demo")
 def demo(output: OutputFolder = Path("primalsvm-demo")) -> None:
     """Train, certify and draw small examples."""
-    with _one_line_errors():
+    with one_line_errors():
         from .demo import run
 
         run(output)
 
 
-# --- errors, notes and progress: stderr -------------------------------------------------------------------------------
-
-
-def _say(text: str) -> None:
-    """One line on stderr."""
-    print(" ".join(text.split()), file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Turn whatever bad input raises, and Ctrl-C, into one line and an exit code."""
-    try:
-        yield
-        return
-    except KeyboardInterrupt:
-        _say("interrupted before there was anything to keep")
-        code = 130
-    except BrokenPipeError:  # the reader of a pipe had enough, as head has; Python must not flush into it again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
-    except (ValueError, OSError, ImportError, MemoryError) as error:
-        where, what = getattr(error, "filename", None), getattr(error, "strerror", None)
-        _say("error: " + (f"{where}: {what}" if where and what else str(error) or "not enough memory"))
-        code = 1
-    raise typer.Exit(code)
-
-
-class _Progress:
-    """One live line on stderr where that is a terminal; nothing elsewhere."""
-
-    def __init__(self, quiet: bool = False):
-        self.live: Any = None
-        self.say("")
-        if not quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            self.live = Live(self, console=Console(stderr=True), transient=True, refresh_per_second=8)
-
-    def __enter__(self) -> _Progress:
-        if self.live is not None:
-            self.live.start()
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        if self.live is not None:
-            self.live.stop()
-
-    def say(self, text: str) -> None:
-        self.text, self.begin = text, time.perf_counter()
-
-    def record(self, record: Record) -> None:
-        from .certificate import relative_gap
-
-        bounds = f"primal {record.primal:.7g}  dual {record.dual:.7g}"
-        self.text = f"step {record.iteration}  {bounds}  relative gap {relative_gap(record.primal, record.dual):.1e}"
-
-    def __rich__(self):
-        from rich.text import Text
-
-        return Text.assemble(self.text, (f"  {time.perf_counter() - self.begin:.1f} s", "dim"))
-
-
-def _check_output(output: Path | None, *inputs: Path | None) -> None:
-    """Say before the work that its result could not be written, not after it."""
-    if output is None:
-        return
-    folder = Path(os.path.realpath(output)).parent
-    if not folder.is_dir():
-        raise OSError(f"{output}: there is no folder {folder}; make it first")
-    if not os.access(folder, os.W_OK):
-        raise OSError(f"{output}: the folder {folder} may not be written to; check its permissions")
-    if output.exists() and not output.is_file():
-        raise OSError(f"{output}: this is no regular file; name another one to write to")
-    if output.exists() and any(path is not None and path.exists() and path.samefile(output) for path in inputs):
-        raise OSError(f"{output}: this is an input too; name another file to write to")
-
-
 # --- data and models --------------------------------------------------------------------------------------------------
 
 
-def _load_model(path: Path) -> LinearSVC:
-    """A model of ours, or LIBLINEAR's as one of ours."""
-    from .linear_svc import LinearSVC
+def _make_model(kernel: str, of_kernel: dict[str, Any], **options) -> Any:
+    """The estimator that the options of train describe."""
+    if kernel == "linear":
+        from .linear_svc import LinearSVC
+
+        if of_kernel:
+            option = "--" + next(iter(of_kernel)).replace("_", "-")
+            raise ValueError(f"{option} goes with a kernel; add for instance --kernel rbf, or leave it out.")
+        return LinearSVC(**options)
+    from .svc import SVC
+
+    gamma = of_kernel.get("gamma", "scale")
+    if gamma not in ("scale", "auto"):
+        try:
+            of_kernel["gamma"] = float(gamma)
+        except ValueError:
+            raise ValueError(f"gamma must be scale, auto or a number, got {gamma!r}.") from None
+    if "memory_limit" in of_kernel:
+        size = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", of_kernel["memory_limit"], re.IGNORECASE)
+        if not size:
+            raise ValueError(f"memory_limit must be a size such as 500M or 2G, got {of_kernel['memory_limit']!r}.")
+        of_kernel["memory_limit"] = float(size[1]) * 1024 ** " KMGT".index(size[2].upper() or " ")
+    return SVC(kernel, **of_kernel, **options)
+
+
+def _load_model(path: Path) -> LinearSVC | SVC:
+    """A model of ours, or another program's as one of ours."""
+    from .foreign_models import as_estimator
     from .model_files import looks_like_model_file, read_model_file
     from .persistence import load
 
-    kind = looks_like_model_file(path)
-    if kind is None:
-        return load(path)
-    if kind == "libsvm":
-        raise ValueError(f"{path}: predict reads models of primalsvm and LIBLINEAR; for LIBSVM's use svm-predict.")
-    foreign = read_model_file(path)
-    model: Any = LinearSVC(foreign.loss)
-    model.coef_, model.intercept_, model.classes_ = foreign.coef, foreign.intercepts, foreign.classes
-    model.n_features_in_ = model.coef_.shape[1]
-    return model
+    return load(path) if looks_like_model_file(path) is None else as_estimator(read_model_file(path))
 
 
-def _names(model: LinearSVC) -> tuple[str, ...] | None:
+def _widened(model: Any, width: int) -> Any:
+    """The model for data with more features: a kernel sees them, and the support vectors are zero there."""
+    if not hasattr(model, "kernel_") or width <= model.n_features_in_:
+        return model
+    from copy import copy
+
+    from scipy.sparse import csr_array
+
+    vectors = csr_array(model.support_vectors_, copy=True)
+    vectors.resize((vectors.shape[0], width))
+    wide = copy(model)
+    wide.support_vectors_, wide.n_features_in_ = vectors, width
+    return wide
+
+
+def _names(model: LinearSVC | SVC) -> tuple[str, ...] | None:
     return tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
 
 
-def _read_for(path: Path, width: int | None, names: tuple[str, ...] | None, **reading) -> Data:
+def _read_for(path: Path, width: int | None, names: tuple[str, ...] | None, keep: bool, **reading) -> Data:
     """Read data for a model of `width` features called `names`; its columns are brought into the model's order.
 
-    svmlight files leave trailing zero columns out, and a column that the training never saw has weight zero.
+    svmlight files leave trailing zero columns out. A column that the training never saw has weight zero in a linear
+    model; one with a kernel must see it (`keep`).
     """
     from scipy.sparse import issparse
 
@@ -376,13 +344,14 @@ def _read_for(path: Path, width: int | None, names: tuple[str, ...] | None, **re
         wide = read_data(path, **reading)  # whatever else is wrong is raised again
         if width is None or not issparse(wide.X) or wide.X.shape[1] <= width:
             raise
-        _say(f"note: {path} has {wide.X.shape[1]} features, the model {width}; the others count for nothing")
-        return Data(wide.X[:, :width], wide.y, None)
+        effect = "which are zero in its support vectors" if keep else "the others count for nothing"
+        say(f"note: {path} has {wide.X.shape[1]} features, the model {width}; {effect}")
+        return Data(wide.X if keep else wide.X[:, :width], wide.y, None)
     if not names or not data.feature_names or data.feature_names == names:
         return data
     if len(set(names)) < len(names) or sorted(data.feature_names) != sorted(names):
         odd = sorted(set(data.feature_names) - set(names)) or ["none, but some come twice"]
-        raise ValueError(f"{path}: its columns are not the model's; unknown to the model: {_short_list(odd)}.")
+        raise ValueError(f"{path}: its columns are not the model's; unknown to the model: {short_list(odd)}.")
     order = [data.feature_names.index(name) for name in names]
     return Data(data.X[:, order], data.y, names)
 
@@ -391,7 +360,7 @@ def _check_labels(path: Path, data: Data, classes: np.ndarray) -> None:
     """Words and numbers cannot be compared."""
     assert data.y is not None
     if (data.y.dtype.kind == "U") != (classes.dtype.kind in "UO"):
-        raise ValueError(f"{path}: its labels ({data.y[0]}, ...) are not the model's: {_short_list(_texts(classes))}.")
+        raise ValueError(f"{path}: its labels ({data.y[0]}, ...) are not the model's: {short_list(_texts(classes))}.")
 
 
 def _fit(model: Any, training: Data) -> tuple[float, list[str]]:
@@ -424,29 +393,33 @@ def _texts(labels: np.ndarray) -> list[str]:
     return [str(int(x)) if isinstance(x, float) and x.is_integer() else str(x) for x in labels.tolist()]
 
 
-def _error_rate(model: LinearSVC, data: Data) -> float | None:
+def _error_rate(model: LinearSVC | SVC, data: Data) -> float | None:
     """The share of wrong predictions; None where the data has no labels, or none that the model knows."""
     if data.y is None:
         return None
     truth = _texts(data.y)
     if set(truth).isdisjoint(_texts(model.classes_)):
         return None
-    found = _texts(_quietly(model.predict, data.X))
+    found = _texts(_quietly(_widened(model, data.X.shape[1]).predict, data.X))
     return sum(a != b for a, b in zip(found, truth, strict=True)) / len(truth)
-
-
-# --- results: stdout --------------------------------------------------------------------------------------------------
-
-FORMATS = {"seconds": ".2f", "primal": ".9g", "dual": ".9g", "relative_gap": ".2e", "train_error": ".2%"}
-FORMATS |= {"test_error": ".2%", "C": "g"}
-STYLES = {"certificate": "bold", "warning": "yellow"}
 
 
 def _data_facts(path: Path, data: Data) -> dict[str, Any]:
     return {"data": str(path), "rows": data.X.shape[0], "features": data.X.shape[1]}
 
 
-def _class_counts(model: LinearSVC, data: Data) -> dict[str, int]:
+def _kernel_facts(model: Any) -> dict[str, Any]:
+    """The kernel and how many support vectors it has; nothing for linear models and other programs' files."""
+    if not hasattr(model, "kernel_"):
+        return {}
+    kernel = model.kernel_
+    name = f"{kernel.name}, gamma {kernel.gamma:.6g}"
+    if kernel.name == "poly":
+        name += f", degree {kernel.degree}, coef0 {kernel.coef0:g}"
+    return {"kernel": name, "support": len(model.support_)}
+
+
+def _class_counts(model: LinearSVC | SVC, data: Data) -> dict[str, int]:
     import numpy as np
 
     assert data.y is not None
@@ -457,38 +430,3 @@ def _proof_facts(proof: Certificate) -> dict[str, Any]:
     facts: dict[str, Any] = {name: getattr(proof, name) for name in ("primal", "dual", "relative_gap", "excess")}
     facts["certificate"] = str(proof)
     return facts | ({"parts": [_proof_facts(part) for part in proof.parts]} if proof.parts else {})
-
-
-def _short_list(words: list[str], most: int = 8) -> str:
-    return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
-
-
-def _rows(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The lines of the table."""
-    for name, value in report.items():
-        if name == "classes":
-            yield name, f"{len(value)}: " + _short_list([f"{label} ({count})" for label, count in value.items()])
-        elif name == "parts":
-            worst = max(part["relative_gap"] for part in value)
-            yield "parts", f"{len(value)} binary problems, the worst with a relative gap of {worst:.2e}"
-        elif name == "warnings":
-            yield from (("warning", remark) for remark in value)
-        elif name == "model" and value is None:
-            yield name, "not saved; -o FILE saves it"
-        elif name != "excess" and value is not None:
-            yield name.replace("_", " "), format(value, FORMATS.get(name, ""))
-
-
-def _print_report(report: dict[str, Any], as_json: bool, quiet: bool = False) -> None:
-    if as_json:  # infinity is no JSON: null
-        print(json.dumps(json.loads(json.dumps(report), parse_constant=lambda _: None)))
-    elif quiet:
-        for remark in report["warnings"]:
-            _say(f"warning: {remark}")
-    else:
-        from rich.console import Console
-        from rich.text import Text
-
-        console = Console()
-        for name, value in _rows(report):
-            console.print(Text.assemble((f"{name:<14}", "dim"), (value, STYLES.get(name, ""))), soft_wrap=True)

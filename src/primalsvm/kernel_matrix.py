@@ -233,6 +233,8 @@ class TiledKernel(KernelMatrix):
         return _TiledColumns(self, picked, np.float64 if self.points.wide else dtype)
 
     def take(self, picked):
+        if self._stored is not None:
+            return self._stored.take(picked)
         return TiledKernel(self.kernel, self.points.take(picked), self.memory_limit, self.threads)
 
     def array(self):

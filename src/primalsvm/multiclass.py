@@ -8,6 +8,7 @@ With two classes both are the same: classes[1] is +1, as everywhere in scikit-le
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from .losses import Array
 
@@ -19,6 +20,10 @@ class Part(NamedTuple):
     y: Array
     name: str
 
+    def take(self, values: np.ndarray) -> np.ndarray:
+        """Those of its samples, from the values of all."""
+        return values if self.rows is None else values[self.rows]
+
 
 def split(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Part]:
     """The binary problems of `labels`, given as indices into `classes`."""
@@ -27,11 +32,35 @@ def split(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Par
     if multi_class == "ovr":
         return [Part(None, np.where(labels == k, 1.0, -1.0), f"{c} against the rest") for k, c in enumerate(classes)]
     parts = []
+    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=len(classes)))[:-1])
     for j in range(len(classes)):
         for k in range(j + 1, len(classes)):
-            rows = np.flatnonzero((labels == j) | (labels == k))
+            rows = np.sort(np.concatenate([members[j], members[k]]))
             parts.append(Part(rows, np.where(labels[rows] == j, 1.0, -1.0), f"{classes[j]} against {classes[k]}"))
     return parts
+
+
+def count_parts(n_classes: int, multi_class: str) -> int:
+    """How many binary problems there are."""
+    return 1 if n_classes == 2 else n_classes if multi_class == "ovr" else n_classes * (n_classes - 1) // 2
+
+
+def gather(vectors: list[Array], parts: list[Part], n: int) -> sp.csr_array:
+    """One vector per binary problem, over the samples of that one, as the rows of a matrix over all n samples."""
+    places, values = [], []
+    for vector, part in zip(vectors, parts, strict=True):
+        picked = np.flatnonzero(vector)
+        places.append(picked if part.rows is None else part.rows[picked])
+        values.append(vector[picked])
+    ends = np.cumsum([0, *map(len, places)])
+    return sp.csr_array((np.concatenate(values), np.concatenate(places), ends), shape=(len(parts), n))
+
+
+def scatter(values: Array, places: np.ndarray, n: int) -> Array:
+    """A vector over all n samples that is zero but in some places."""
+    full = np.zeros(n)
+    full[places] = values
+    return full
 
 
 def join(scores: Array, n_classes: int, multi_class: str) -> Array:

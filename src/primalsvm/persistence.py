@@ -8,9 +8,10 @@
 What JSON cannot say is an object of one key, the tag:
 
     {"array": [dtype, shape]}            numbers, bool or fixed-width text, from the bytes below
+    {"csr": [shape, data, indices, ends, kind]}   a sparse matrix of three arrays; kind is "matrix" or "array"
     {"strings": [...]}                   an object array of str, such as feature names
     {"dict": [[key, value], ...]}        class_weight, whose keys are labels
-    {"loss": [name, fields]}, {"solver": [name, fields]}, {"record": [...]}, {"certificate": fields}
+    {"loss": [name, fields]}, {"solver": [name, fields]}, {"kernel": fields}, {"record": [...]}, {"certificate": fields}
 
 Nothing is compressed and each array takes its own bytes, so no file can claim more memory than a small multiple of
 its size. The checksum finds damage; it is not a signature.
@@ -27,16 +28,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from .certificate import Certificate
+from .kernels import Kernel
 from .linear_svc import LinearSVC
 from .losses import LOSSES, Loss
+from .multiclass import count_parts
 from .solve import Record, Solver
+from .svc import SVC
 
 NAME = b"primalsvm model "
 VERSION = 1
-ESTIMATORS = {estimator.__name__: estimator for estimator in (LinearSVC,)}
+ESTIMATORS = {estimator.__name__: estimator for estimator in (LinearSVC, SVC)}
+CSR = {"matrix": sp.csr_matrix, "array": sp.csr_array}
 NOT_KEPT = {"callback"}  # a function: keeping it would mean running code from a file
 FITTED_NAME = re.compile(r"[A-Za-z]\w*(?<!_)_")
 DTYPE = re.compile(r"\|[biu]1|<[iu][248]|<f[248]|<U[1-9]\d{0,8}")
@@ -50,16 +56,21 @@ def save(model, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to `path`, whole or not at all.
 
     Kept are the parameters, except ``callback``, and every fitted attribute; of the certificate everything but its
-    dual point, which ``support_`` and ``dual_coef_`` hold already.
+    dual point, which other attributes hold already. A kernel that is a function cannot be kept.
 
     Parameters
     ----------
-    model : LinearSVC
+    model : LinearSVC or SVC
     path : path of the file; one that exists is replaced.
     """
     if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise ModelError(f"save takes a fitted {' or '.join(ESTIMATORS)}, got {type(model).__name__}.")
-    check_is_fitted(model)
+    check_is_fitted(model, "intercept_")
+    if callable(getattr(model, "kernel", None)):
+        raise ModelError(
+            "kernel is a function, which a model file cannot hold: loading it would mean running code. "
+            "Fit with one of the named kernels or with kernel='precomputed', or pickle the model."
+        )
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_KEPT}
     fitted = {name: value for name, value in vars(model).items() if FITTED_NAME.fullmatch(name)}
     blobs: list[bytes] = []
@@ -153,6 +164,12 @@ def _encode(value, name: str, blobs: list[bytes]):
         return {"dict": [[_encode(key, name, blobs), _encode(item, name, blobs)] for key, item in value.items()]}
     if isinstance(value, Certificate):
         return {"certificate": _encode_fields(value, name, blobs, but="alpha")}
+    if isinstance(value, Kernel):
+        return {"kernel": _encode_fields(value, name, blobs)}
+    if sp.issparse(value) and value.format == "csr":
+        kind = "array" if isinstance(value, sp.sparray) else "matrix"
+        arrays = [_encode(array, name, blobs) for array in (value.data, value.indices, value.indptr)]
+        return {"csr": [list(value.shape), *arrays, kind]}
     if isinstance(value, Loss) and LOSSES.get(value.name) is type(value):
         return {"loss": [value.name, _encode_fields(value, name, blobs)]}
     if isinstance(value, Solver) and is_dataclass(value) and Solver.registry.get(value.name) is type(value):
@@ -187,6 +204,10 @@ class _Decoder:
         ((tag, content),) = value.items()
         if tag == "array":
             return self.array(*content)
+        if tag == "csr":
+            return self.csr(*content)
+        if tag == "kernel":
+            return Kernel(**{name: self(item) for name, item in content.items()})
         if tag == "strings":
             return np.array([str(item) for item in content], dtype=object)
         if tag == "dict":
@@ -214,14 +235,48 @@ class _Decoder:
             raise ModelError("an array of text has bytes that are no text")
         return array.astype(array.dtype.newbyteorder("="))  # a copy: aligned, and its own
 
+    def csr(self, shape: list[int], data, indices, ends, kind: str):
+        """A sparse matrix whose indices are checked: compiled code will follow them."""
+        n, d = shape
+        if type(n) is not int or type(d) is not int or not (0 <= n <= len(self.blob) and 0 <= d < 2**63):
+            raise ModelError("a sparse matrix has an impossible shape")
+        matrix = CSR[kind]((self(data), self(indices), self(ends)), shape=(n, d))
+        matrix.check_format(full_check=True)
+        return matrix
+
     def finish(self) -> None:
         if self.at != len(self.blob):
             raise ModelError("the file has more bytes than its arrays need")
 
 
 def _check_shapes(model) -> None:
-    """The shapes that predict relies on."""
+    """The shapes, types and ranges that predict and a warm start rely on."""
     (k,) = model.classes_.shape
-    parts = 1 if k == 2 else k if model.multi_class == "ovr" else k * (k - 1) // 2
-    if k < 2 or model.coef_.shape != (parts, model.n_features_in_) or model.intercept_.shape != (parts,):
-        raise ModelError("coef_, intercept_, classes_ and n_features_in_ do not fit together")
+    parts, d = count_parts(k, model.multi_class), model.n_features_in_
+    fits = k >= 2 and _are_numbers(model.intercept_, (parts,))
+    if not isinstance(model, SVC):
+        if not (fits and _are_numbers(model.coef_, (parts, d))):
+            raise ModelError("coef_, intercept_, classes_ and n_features_in_ do not fit together")
+        return
+    m = len(model.support_)
+    stored = model.kernel_.name == "precomputed"
+    fits = (
+        fits
+        and not callable(model.kernel_.name)
+        and _are_numbers(model.dual_coef_, (parts, m))
+        and _are_numbers(model.support_vectors_, (0, 0) if stored else (m, d))
+        and _are_places(model.support_, m, d if stored else model.n_samples_fit_)
+        and _are_places(model.support_class_, m, k)
+        and _are_numbers(model.alpha_, (parts, model.n_samples_fit_))
+    )
+    if not fits:
+        raise ModelError("the support vectors, their coefficients, classes_ and n_features_in_ do not fit together")
+
+
+def _are_numbers(values, shape: tuple[int, ...]) -> bool:
+    return values.dtype.kind == "f" and values.shape == shape
+
+
+def _are_places(values: np.ndarray, length: int, end: int) -> bool:
+    inside = values.dtype.kind == "i" and values.shape == (length,)
+    return inside and bool(np.all((values >= 0) & (values < end)))

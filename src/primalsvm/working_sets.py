@@ -9,6 +9,8 @@ alpha_i is strictly inside its box. The loops are written so that they vectorise
 lowered by infinity, maxima are taken first and looked up afterwards.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numba.extending import intrinsic
@@ -19,8 +21,7 @@ FAST = {"reassoc", "contract", "nsz", "nnan"}
 FLAGS = ("nnan", "nsz")
 
 
-@intrinsic
-def larger(typing_context, a, b):
+def _larger(typing_context, a, b):
     """max(a, b) of two numbers that are not nan: told so, LLVM vectorises a loop that takes it; of Python's max it does
     not."""
 
@@ -30,14 +31,17 @@ def larger(typing_context, a, b):
     return a(a, a), generate
 
 
-@intrinsic
-def smaller(typing_context, a, b):
+def _smaller(typing_context, a, b):
     """min(a, b), likewise."""
 
     def generate(context, builder, signature, values):
         return builder.select(builder.fcmp_ordered("<", *values, flags=FLAGS), *values, flags=FLAGS)
 
     return a(a, a), generate
+
+
+larger: Any = intrinsic(_larger)
+smaller: Any = intrinsic(_smaller)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)

@@ -6,6 +6,7 @@ from ..matrix import Sparse
 from ..newton_path import EXPLICIT
 from ..problem import LinearProblem, Problem
 from ..solve import Solver
+from .conjugate_gradient import ConjugateGradient
 from .cutting_plane import CuttingPlane
 from .dual_coordinate_ascent import DualCoordinateAscent
 from .gradient_descent import GradientDescent
@@ -21,6 +22,7 @@ LIGHT = {True: 1.5, False: 2.0}  # mean of c |x|^2, below which passes over spar
 
 __all__ = [
     "SMO",
+    "ConjugateGradient",
     "CuttingPlane",
     "DualCoordinateAscent",
     "GradientDescent",

@@ -5,18 +5,21 @@ the minimum of P along the direction. The hinge is smoothed around the alpha of 
 proximal point method on the dual. alpha comes with every step and is feasible for the hinge itself, so the dual bound
 arrives with the primal.
 
-A step costs one pass over the samples in play, one over those whose alpha_i changed, O(d^2) for each that entered or
-left the curved part of its loss and O(d^3); beyond `newton_path.EXPLICIT` features the equation is solved by conjugate
-gradients instead.
+Linear problems, see `newton_path`: a step costs one pass over the samples in play, one over those whose alpha_i
+changed, O(d^2) for each that entered or left the curved part of its loss and O(d^3); beyond `newton_path.EXPLICIT`
+features the equation is solved by conjugate gradients instead.
 
-Chapelle (2007), sections 4.2 and 5; the path itself is shared with the judge, see `newton_path`.
+Kernel problems, see `kernel_newton`: with S the curved samples a step costs n |S| entries of K and |S|^3 / 3, or
+|S|^2 for each sample that entered or left S. It begins with a part of the samples and doubles it.
+
+Chapelle (2007), sections 4 and 5, Algorithm 1, appendix B; the linear path is shared with the judge.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..newton_path import NewtonPath, advance, begin_path
-from ..problem import Problem
+from .. import kernel_newton, newton_path
+from ..problem import KernelProblem, Problem
 from ..solve import Solver, Start
 
 
@@ -26,8 +29,14 @@ class Newton(Solver):
 
     name: ClassVar[str] = "newton"
 
-    def init(self, problem: Problem, start: Start | None = None) -> NewtonPath:
-        return begin_path(problem) if start is None else begin_path(problem, start.f, start.b, start.alpha)
+    def init(self, problem: Problem, start: Start | None = None) -> newton_path.NewtonPath | kernel_newton.KernelNewton:
+        point = () if start is None else (start.f, start.b, start.alpha)
+        if isinstance(problem, KernelProblem):
+            return kernel_newton.begin(problem, *point)
+        return newton_path.begin_path(problem, *point)
 
-    def step(self, problem: Problem, state: NewtonPath) -> None:
-        advance(problem, state)
+    def step(self, problem: Problem, state: newton_path.NewtonPath | kernel_newton.KernelNewton) -> None:
+        if isinstance(state, kernel_newton.KernelNewton):
+            kernel_newton.advance(problem, state)  # type: ignore[arg-type]
+        else:
+            newton_path.advance(problem, state)

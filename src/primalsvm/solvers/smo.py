@@ -43,7 +43,9 @@ INNER_STEPS = 50  # steps for each of its samples, at most
 LEAVE = 0.7  # those in play are gathered anew when they are fewer than this share
 CACHE_SHARE = 0.2  # of the memory limit for rows of K
 NEAR = 0.1  # of the present range of violations beyond it: those at bounds within stay in play
-NOISE = 2.0**-46  # of the scores: a violation that is rounding
+NOISE = 8 * EPS  # of what the scores are sums of: a violation that is rounding
+OFTEN = 200  # steps between two refreshes, at most
+PATIENCE = 5  # refreshes without progress, and it is over
 ROUGHLY = 1e-6  # of the changes: how far float32 products may be off
 LOOK_EVERY = 4  # steps between two looks at who may leave
 
@@ -117,7 +119,7 @@ class KeptRows:
         self.columns = None if K.held else K.columns(np.arange(K.n))
         self.features = NOTHING  # from which the compiled loop can make rows itself
         if self.columns is None:
-            self.values = K.array()
+            self.values = K.array() if K.array().flags.writeable else K.array().copy()  # compiled for one kind only
             return
         gaussian = self.columns.gaussian_features()
         if gaussian is not None:
@@ -168,6 +170,8 @@ class State:
     dual: float = 0.0
     drift: float = 0.0  # sum of k_jj (change of beta_j)^2 since the last refresh, in the changes added in float32
     since: int = 0  # steps since somebody left
+    steps: int = 0  # since the last refresh
+    fruitless: int = 0  # refreshes that showed no better gap
     violation: float = np.inf
     belief: float = np.inf
     guess: float = np.inf  # of the belief, from scores that are not fresh
@@ -210,9 +214,11 @@ class SMO(Solver):
         state.since += 1
         state.belief = np.inf
         self._look(problem, state, state.active)
-        idle = not gain > 0.0 or state.violation <= NOISE * (1.0 + float(np.max(np.abs(state.scores))))
-        drift = ROUGHLY * float(np.sqrt(state.drift * np.max(problem.squared_norms)))
-        if idle or state.guess <= state.tol or state.violation <= drift:
+        longest = float(np.max(problem.norms))
+        idle = not gain > 0.0 or state.violation <= NOISE * (1.0 + longest * float(np.abs(state.beta) @ problem.norms))
+        drift = ROUGHLY * longest * float(np.sqrt(state.drift))
+        state.steps += 1
+        if idle or state.guess <= state.tol or state.violation <= drift or state.steps >= OFTEN:
             self._refresh(problem, state, idle)
         elif self.shrink and state.kept is None and state.since >= LOOK_EVERY:
             self._leave(problem, state, state.active)
@@ -374,7 +380,7 @@ class SMO(Solver):
 
     def _refresh(self, problem: KernelProblem, state: State, idle: bool) -> None:
         """Scores of all samples in float64; who was wrongly out of play comes back."""
-        state.drift = 0.0
+        state.drift, state.steps = 0.0, 0
         state.alpha = problem.repair(state.alpha)
         state.beta = state.alpha * problem.y
         state.scores = problem.scores(state.beta)
@@ -383,7 +389,8 @@ class SMO(Solver):
         self._look(problem, state, self.everyone(problem))
         self._offer(problem, state)
         whole = len(state.active) == len(self.everyone(problem))
-        state.ended = idle and whole and not state.belief < 0.9 * state.best
+        state.fruitless = 0 if state.belief < 0.9 * state.best else state.fruitless + 1
+        state.ended = whole and (state.fruitless > 0 if idle else state.fruitless >= PATIENCE)
         state.best = min(state.best, state.belief)
         if self.shrink and state.kept is None and not idle:
             self._leave(problem, state, self.everyone(problem))

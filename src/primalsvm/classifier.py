@@ -1,0 +1,315 @@
+"""What all classifiers share: check, split into binary problems, solve them side by side, store what is proven, warn.
+
+A classifier says what its problems are made of and what its model is:
+
+    _validate(X, y)               X as the estimator takes it, and y
+    _matrix(X, weight, parts)     what the problems are built from, made once: X or K as an operator
+    _problem(data, part)          one binary problem
+    _solutions(data, C)           the last fit's models, as starts for another fit
+    _keep(results, data)          the fitted attributes that are the model
+    _scores(X)                    f(x) for each row and binary problem, without b
+"""
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import is_dataclass, replace
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from .certificate import Certificate
+from .losses import Array, make_loss
+from .matrix import one_blas_thread
+from .multiclass import Part, join, split
+from .problem import Problem
+from .solve import Result, Solver, Start, check_accepts, solve
+from .solvers import explain_choice, make_solver
+
+INTERCEPTS = {True: "free", False: "none", "penalized": "penalized"}
+STATUSES = ("converged", "stopped", "max_iter", "stalled", "max_seconds", "diverged", "interrupted")  # from good to bad
+ADVICE = {
+    "max_iter": "raise max_iter={0.max_iter}, or scale the features to similar ranges.",
+    "max_seconds": "raise max_seconds={0.max_seconds}.",
+    "stalled": "the solver no longer moves; loosen tol, or scale the features to similar ranges.",
+    "diverged": "the solver's step size is too large for this data; take solver='auto'.",
+}
+
+
+class Prepared(NamedTuple):
+    """Validated data: all that the problems of any C are made of."""
+
+    matrix: Any  # the estimator's own: X or K as an operator
+    X: Any
+    weight: Array  # c_i over C
+    classes: np.ndarray
+    labels: np.ndarray  # places in `classes`
+    parts: list[Part]
+
+    @property
+    def n(self) -> int:
+        return self.X.shape[0]
+
+
+class CertifiedClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers; see the module's text for what one must have."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit the model and prove how good it is.
+
+        Ctrl-C leaves the model fitted with the best iterate and its certificate, then raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+        y : array-like (n_samples,)
+        sample_weight : array-like (n_samples,), default=None
+            Factors on C; a weight of zero is the same as leaving the sample out.
+
+        Returns
+        -------
+        self
+        """
+        data = self._prepare(X, y, sample_weight)
+        return self._fit(data, self._starts(data))
+
+    def decision_function(self, X):
+        """Scores: above zero for classes_[1] where there are two classes, else (n_samples, n_classes)."""
+        check_is_fitted(self, "intercept_")
+        return join(self._scores(X) + self.intercept_, len(self.classes_), self.multi_class)
+
+    def predict(self, X):
+        """The class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    # --- what a classifier must say -------------------------------------------------------------------------------
+
+    def _validate(self, X, y) -> tuple[Any, np.ndarray]:
+        raise NotImplementedError
+
+    def _matrix(self, X, weight: Array, parts: list[Part]) -> Any:
+        raise NotImplementedError
+
+    def _problem(self, data: Prepared, part: Part) -> Problem:
+        raise NotImplementedError
+
+    def _solutions(self, data: Prepared, C: float) -> list[Start | None]:
+        raise NotImplementedError
+
+    def _keep(self, results: list[Result], data: Prepared) -> None:
+        raise NotImplementedError
+
+    def _scores(self, X) -> Array:
+        raise NotImplementedError
+
+    # --- from parameters to problems ------------------------------------------------------------------------------
+
+    def _prepare(self, X, y, sample_weight) -> Prepared:
+        """Validate everything; what is the same for every C."""
+        self._check_params()
+        X, y = self._validate(X, y)
+        classes, labels = _classes(y)
+        # of the classes, which are few, unless they are most of y: then it warns that y may be a regression's
+        check_classification_targets(y if 2 * len(classes) > len(y) else np.repeat(classes, 3))
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise ValueError("sample_weight is zero for every sample; at least one class pair needs weight above zero.")
+        by_class = weight
+        if self.class_weight is not None:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=y, sample_weight=weight)
+            by_class = weight * factors[labels]
+        present = np.unique(labels[by_class > 0])
+        if len(present) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of two classes or more with a weight above zero; the data has "
+                f"only one class: {classes[present[0]] if len(present) else 'none'}."
+            )
+        parts = split(labels, classes, self.multi_class)
+        return Prepared(self._matrix(X, weight, parts), X, by_class, classes, labels, parts)
+
+    def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        """(parameter, is it right, what it must be)"""
+        yield "C", is_number(self.C) and 0 < self.C < np.inf, "a finite number above 0"
+        yield "tol", is_number(self.tol) and self.tol >= 0, "a number of at least 0"
+        yield "max_iter", isinstance(self.max_iter, Integral) and int(self.max_iter) >= 1, "1 or more"
+        seconds = self.max_seconds
+        yield "max_seconds", seconds is None or (is_number(seconds) and seconds > 0), "None or a number above 0"
+        yield "multi_class", self.multi_class in ("ovr", "ovo"), "'ovr' or 'ovo'"
+        known = isinstance(self.fit_intercept, bool | np.bool_) or self.fit_intercept == "penalized"
+        yield "fit_intercept", known, "True, False or 'penalized'"
+
+    def _check_params(self) -> None:
+        for name, right, wanted in self._rules():
+            if not right:
+                raise ValueError(f"{name} must be {wanted}, got {getattr(self, name)!r}.")
+        make_loss(self.loss)
+        make_solver(self.solver)
+        check_random_state(self.random_state)
+
+    def _facts(self, data: Prepared, part: Part) -> dict[str, Any]:
+        """What every binary problem has, linear or not."""
+        cost, intercept = self.C * part.take(data.weight), INTERCEPTS[self.fit_intercept]
+        return {"y": part.y, "cost": cost, "loss": make_loss(self.loss), "intercept": intercept}
+
+    def _make_solver(self, problem: Problem) -> Solver:
+        solver = make_solver(self.solver, problem)
+        if self.random_state is not None and is_dataclass(solver) and hasattr(solver, "seed"):
+            solver = replace(solver, seed=int(check_random_state(self.random_state).randint(2**31)))
+        return solver
+
+    def _threads(self, parts: list[Part]) -> int:
+        """Of one binary problem: one problem has all to itself, several are solved side by side."""
+        return max(1, effective_n_jobs(self.n_jobs) // len(parts))
+
+    def _starts(self, data: Prepared) -> list[Start | None]:
+        """The last fit's solutions for warm_start, where they have the shape of this one's."""
+        fits = (
+            self.warm_start
+            and hasattr(self, "certificate_")
+            and np.array_equal(self.classes_, data.classes)
+            and len(self.intercept_) == len(data.parts)
+            and self.n_samples_fit_ == data.n
+        )
+        return self._solutions(data, self.C) if fits else [None] * len(data.parts)
+
+    # --- solving --------------------------------------------------------------------------------------------------
+
+    def _fit(self, data: Prepared, starts: list[Start | None]):
+        with one_blas_thread():
+            first = self._problem(data, data.parts[0])
+            self.solver_ = self._make_solver(first)
+            check_accepts(first, self.solver_)
+            if self.verbose:
+                self._tell(first, data)
+            results = self._solve_all(data, first, starts)
+        self.classes_ = data.classes
+        self._store(results, data)
+        if self.status_ == "interrupted":
+            raise KeyboardInterrupt
+        self._warn(results, data.parts)
+        return self
+
+    def _tell(self, problem: Problem, data: Prepared) -> None:
+        """What verbose=1 says before the fit."""
+        chosen = explain_choice(problem) if self.solver == "auto" else f"{self.solver_.name}, as asked for"
+        print(f"[{type(self).__name__}] solver: {chosen}", flush=True)
+
+    def _solve_all(self, data: Prepared, first: Problem, starts: list[Start | None]) -> list[Result]:
+        """Every binary problem, on n_jobs threads. Ctrl-C stops them all, each with its best iterate.
+
+        A problem is built when its turn comes and forgotten when it is solved: a hundred kernel matrices need not fit
+        into memory together.
+        """
+        interrupted = threading.Event()
+        begin = time.perf_counter()
+        parts, built = data.parts, {0: first}
+        del first
+
+        def problem(k: int) -> Problem:
+            return built.pop(k, None) or self._problem(data, parts[k])
+
+        def run(k: int) -> Result:
+            try:
+                mine = problem(k)
+            except KeyboardInterrupt:  # while a kernel matrix was computed: the model needs a part for it even so
+                interrupted.set()
+                mine = problem(k)
+            left = None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begin)
+            return solve(
+                mine,
+                self.solver_,
+                tol=self.tol,
+                max_iter=0 if interrupted.is_set() else self.max_iter,
+                max_seconds=left,
+                callback=self.callback,
+                stop=interrupted.is_set,
+                start=starts[k],
+                verbose=parts[k].name if self.verbose else "",
+            )
+
+        results = _run_all(run, len(parts), min(effective_n_jobs(self.n_jobs), len(parts)), interrupted)
+        if interrupted.is_set():
+            results = [r if r.status == "converged" else replace(r, status="interrupted") for r in results]
+        return results
+
+    # --- from results to attributes -------------------------------------------------------------------------------
+
+    def _store(self, results: list[Result], data: Prepared) -> None:
+        self.intercept_ = np.array([result.b for result in results])
+        self.certificate_ = Certificate.of_parts([result.certificate for result in results])
+        self.dual_gap_ = self.certificate_.gap
+        histories = [list(result.history) for result in results]
+        self.history_ = histories[0] if len(results) == 1 else histories
+        self.n_iter_ = max(result.iterations for result in results)
+        self.status_ = max((result.status for result in results), key=STATUSES.index)
+        self.n_samples_fit_, self.C_fit_ = data.n, self.C
+        self._keep(results, data)
+
+    def _warn(self, results: list[Result], parts: list[Part]) -> None:
+        """One warning that names the gap reached and one thing to try, where the tolerance was missed."""
+        missed = [k for k, result in enumerate(results) if result.status not in ("converged", "stopped")]
+        if not missed:
+            return
+        worst = max(missed, key=lambda k: results[k].certificate.relative_gap)
+        where = (
+            "" if len(parts) == 1 else f" ({len(missed)} of {len(parts)} binary problems; worst: {parts[worst].name})"
+        )
+        warnings.warn(
+            f"{type(self).__name__} ended at a certified relative gap of "
+            f"{results[worst].certificate.relative_gap:.1e}, above tol={self.tol:g}{where}: "
+            f"{ADVICE[results[worst].status].format(self)}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def _run_all(run: Callable[[int], Result], n: int, jobs: int, interrupted: threading.Event) -> list[Result]:
+    """run(0), ..., run(n - 1) on so many threads. Ctrl-C sets `interrupted`, upon which every run ends soon."""
+    if jobs == 1:
+        results = []
+        for k in range(n):
+            results.append(run(k))
+            if results[-1].status == "interrupted":
+                interrupted.set()
+        return results
+    with ThreadPoolExecutor(jobs) as pool:
+        futures: list[Future[Result]] = []
+        try:
+            for k in range(n):
+                futures.append(pool.submit(run, k))
+            _, rest = wait(futures, return_when=FIRST_EXCEPTION)
+            if rest:  # one has failed: no need to solve the others before saying so
+                interrupted.set()
+                for future in futures:
+                    future.cancel()
+                futures = [future for future in futures if not future.cancelled()]
+        except KeyboardInterrupt:
+            interrupted.set()
+        results = [future.result() for future in futures]
+        return results + [run(k) for k in range(len(futures), n)]  # what Ctrl-C kept from starting
+
+
+def _classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in order, and each sample's place among them. For two classes of numbers no sort is needed."""
+    if y.dtype.kind in "biuf" and len(y):
+        low, high = y.min(), y.max()
+        second = y == high
+        if low < high and np.all(second | (y == low)):
+            return np.array([low, high]), second.astype(np.int64)
+    classes = np.unique(y)
+    return classes, np.searchsorted(classes, y)  # return_inverse would sort with positions, ten times slower
+
+
+def is_number(value) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not np.isnan(float(value))

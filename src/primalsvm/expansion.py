@@ -1,0 +1,69 @@
+"""f(x) = sum_j beta_j k(x_j, x) at many points, for several functions over the same x_j at once.
+
+Each kernel entry is computed once, in a tile that stays in the cache, and multiplied with the coefficients of all
+functions that have some there. Of one against one, each x_j has coefficients in the problems of its own class only:
+sorted by class, a tile of them meets k - 1 of the k (k - 1) / 2 functions.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from .kernels import Features, Kernel, Points
+from .losses import Array
+from .matrix import in_parts
+
+ROWS, TILE = 256, 512  # of a tile: 1 MB in float64
+LEAST = 128  # a class with fewer vectors shares its tile with the next
+
+
+def expand(kernel: Kernel, vectors, coef: Array, X, groups: np.ndarray | None = None, threads: int = 1) -> Array:
+    """f_p(x_i) for all rows of X (n, d): vectors (m, d), coef (p, m).
+
+    Where the functions are those of pairs of classes, in the order of `split`, `groups` are the classes of the vectors.
+    """
+    n, m = X.shape[0], vectors.shape[0]
+    scores = np.zeros((n, len(coef)))
+    if not (n and m):
+        return scores
+    known = Points(kernel, vectors)
+    points = Points(kernel, X, like=known)
+    tiles = list(_tiles(known, coef, groups))
+
+    def work(begin: int, end: int) -> None:
+        room = np.empty(ROWS * TILE)
+        for first in range(begin, end, ROWS):
+            part = slice(first, min(first + ROWS, end))
+            rows = points.features(part)
+            for features, used, weights in tiles:
+                tile = room[: len(rows) * len(features)].reshape(len(rows), len(features))
+                scores[part, used] += kernel.between(rows, features, out=tile) @ weights
+
+    parts = max(1, min(threads, n * m // 100_000, n))
+    in_parts([n * k // parts for k in range(parts + 1)], work)
+    return scores
+
+
+def _tiles(
+    known: Points, coef: Array, groups: np.ndarray | None
+) -> Iterator[tuple[Features, slice | np.ndarray, Array]]:
+    """(some vectors, the functions that have coefficients there, these coefficients)"""
+    m = len(known)
+    order = np.arange(m) if groups is None else np.argsort(groups, kind="stable")
+    edges = [0]
+    for end in [m] if groups is None else np.cumsum(np.bincount(groups)).tolist():
+        while end - edges[-1] > TILE:
+            edges.append(edges[-1] + TILE)
+        if end - edges[-1] >= LEAST or (end == m > edges[-1]):
+            edges.append(end)
+    if groups is None:
+        for begin, end in pairwise(edges):
+            yield known.features(slice(begin, end)), slice(None), np.ascontiguousarray(coef[:, begin:end].T)
+        return
+    first, second = np.triu_indices(round((1 + (1 + 8 * len(coef)) ** 0.5) / 2), 1)  # k (k - 1) / 2 pairs
+    for begin, end in pairwise(edges):
+        picked = order[begin:end]
+        classes = np.unique(groups[picked])
+        used = np.flatnonzero(np.isin(first, classes) | np.isin(second, classes))
+        yield known.features(picked), used, np.ascontiguousarray(coef[np.ix_(used, picked)].T)

@@ -1,0 +1,317 @@
+"""SVC: the kernel SVM in scikit-learn's world."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from sklearn.utils.validation import validate_data
+
+from .classifier import CertifiedClassifier, Prepared, is_number
+from .expansion import expand
+from .kernel_matrix import MEMORY_LIMIT, SMALL, KernelMatrix, kernel_matrix
+from .kernels import Kernel
+from .losses import EPS, Array
+from .matrix import as_matrix, one_blas_thread
+from .multiclass import gather, scatter
+from .problem import KernelProblem
+from .solve import Start
+
+WITH_GAMMA = ("rbf", "poly", "laplacian", "wendland", "sigmoid")
+
+
+class Kernels(NamedTuple):
+    """The kernel, and its matrix between the samples."""
+
+    kernel: Kernel
+    K: KernelMatrix
+
+
+class SVC(CertifiedClassifier):
+    r"""Kernel support vector classifier that proves its answer.
+
+    For two classes, with labels y_i = +-1 and c_i = C * sample_weight_i * class_weight, minimises
+
+    .. math:: P(f, b) = \tfrac12 |f|^2 + \sum_i c_i\, l(y_i (f(x_i) + b))
+
+    over the functions f of the kernel's space, and stops when a lower bound D on the minimum, computed by a judge that
+    does not trust the solver, shows that P - D <= tol * P. The bounds are kept in ``certificate_``.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly", "laplacian", "wendland", "precomputed"} or callable, default="rbf"
+        exp(-gamma \|x - z\|^2), <x, z>, (gamma <x, z> + coef0)^degree, exp(-gamma \|x - z\|_1), Wendland's function
+        of gamma \|x - z\| with compact support; "precomputed": X is the kernel matrix, at prediction that between the
+        new samples and those of the fit; or a function of two blocks of rows. "sigmoid" is refused: its problem is not
+        convex, and nothing can be proven.
+    C : float, default=1.0
+        Weight of the losses against the norm of f.
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is 1 / (n_features * X.var()), each sample counting by its sample_weight; "auto" is 1 / n_features.
+    degree, coef0 : int, default=3, and float, default=0.0
+        Of the polynomial kernel.
+    loss : {"hinge", "squared_hinge", "huber"} or Loss, default="hinge"
+        max(0, 1 - m), max(0, 1 - m)^2, or the hinge rounded off over \|1 - m\| <= h (``Huber(h)``; by name, h = 0.5).
+    solver : str or Solver, default="auto"
+        ``verbose=1`` says what "auto" chose and why, ``solver_`` keeps it. A wrong name lists them all.
+    tol : float, default=1e-3
+        Relative duality gap to reach: the model is then proven to be within that fraction of its own objective.
+    max_iter : int, default=1_000_000
+        Limit on the solver's steps.
+    max_seconds : float, default=None
+        Limit on the time of fit.
+    memory_limit : float, default=2 * 2**30
+        Bytes that kernel matrices, and what is kept of their rows, may take; binary problems solved at the same time
+        share them. A matrix that does not fit is computed in tiles.
+    fit_intercept : bool or "penalized", default=True
+        True: a free intercept, the SVM of the textbooks. False: none. "penalized": that of a constant feature.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        One against one, as scikit-learn and LIBSVM have it, or one class against the rest, where there are more than
+        two.
+    class_weight : dict or "balanced", default=None
+        Factors on C by class.
+    n_jobs : int, default=None
+        Threads of a fit or a prediction, -1 for all cores: they share one binary problem, or the problems where there
+        are several.
+    random_state : int, RandomState or None, default=None
+        Seed of solvers that draw random numbers. None is a fixed seed: the same data give the same model.
+    warm_start : bool, default=False
+        Start from the last fit's solution if it fits the data's shape.
+    verbose : int, default=0
+        1 says which solver and how the kernel matrix is held, and prints a line for each certificate.
+    callback : callable, default=None
+        Called with each ``Record`` (iteration, seconds, passes, primal, dual, gap); returning True ends the fit.
+
+    Attributes
+    ----------
+    support_ : ndarray (n_support,)
+        Samples with a coefficient in some binary problem, ascending.
+    support_vectors_ : ndarray or CSR matrix (n_support, n_features)
+        Their rows of X; empty, of shape (0, 0), for a precomputed kernel.
+    support_class_ : ndarray (n_support,)
+        Their classes, as places in ``classes_``.
+    n_support_ : ndarray (n_classes,)
+        How many of each class.
+    dual_coef_ : ndarray (n_parts, n_support)
+        The model: f(x) = sum_j dual_coef_[part, j] k(support_vectors_[j], x); one part for two classes, else one per
+        binary problem.
+    intercept_ : ndarray (n_parts,)
+    coef_ : ndarray (n_parts, n_features)
+        Weights of the features, for kernel="linear" only.
+    alpha_ : CSR array (n_parts, n_samples)
+        The feasible dual points that prove the lower bounds.
+    kernel_, gamma_ : Kernel and float
+        What was used; gamma_ is 0 where the kernel has none.
+    classes_ : ndarray (n_classes,)
+    certificate_ : Certificate
+        The bounds; of the sum of the binary problems, each in ``certificate_.parts``, where there are several.
+    dual_gap_ : float
+        ``certificate_.gap``: the objective is at most this far above its minimum.
+    history_ : list of Record
+        Bounds along the way; a list of such lists where there are several binary problems.
+    n_iter_ : int
+        Steps of the solver, the most that a binary problem took.
+    status_ : str
+        "converged", or why it stopped: "max_iter", "max_seconds", "stalled", "diverged", "stopped", "interrupted".
+    solver_ : Solver
+        What was used.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from primalsvm import SVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SVC().fit(StandardScaler().fit_transform(X), y)
+    >>> model.certificate_.relative_gap <= 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        kernel="rbf",
+        *,
+        C=1.0,
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        loss="hinge",
+        solver="auto",
+        tol=1e-3,
+        max_iter=1_000_000,
+        max_seconds=None,
+        memory_limit=MEMORY_LIMIT,
+        fit_intercept=True,
+        multi_class="ovo",
+        class_weight=None,
+        n_jobs=None,
+        random_state=None,
+        warm_start=False,
+        verbose=0,
+        callback=None,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.memory_limit = memory_limit
+        self.fit_intercept = fit_intercept
+        self.multi_class = multi_class
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
+
+    @property
+    def coef_(self):
+        """Weights of the features; of the linear kernel only, as in scikit-learn."""
+        if not hasattr(self, "kernel_") or self.kernel_.name != "linear":
+            raise AttributeError("coef_ is that of a fitted SVC with kernel='linear'.")
+        return (self.support_vectors_.T @ self.dual_coef_.T).T
+
+    # --- from parameters to problems ------------------------------------------------------------------------------
+
+    def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        yield from super()._rules()
+        known = isinstance(self.gamma, str) and self.gamma in ("scale", "auto")
+        number = is_number(self.gamma) and 0 < self.gamma < np.inf
+        yield "gamma", known or number, "'scale', 'auto' or a finite number above 0"
+        whole = is_number(self.degree) and 1 <= self.degree < np.inf and self.degree == int(self.degree)
+        yield "degree", whole, "a whole number above 0"
+        yield "coef0", is_number(self.coef0) and abs(self.coef0) < np.inf, "a finite number"
+        yield "memory_limit", is_number(self.memory_limit) and self.memory_limit > 0, "a number of bytes above 0"
+
+    def _check_rows(self, X, *y, kernel, reset: bool = True):
+        """X, and y in a fit, as NumPy or CSR in float32 or float64; a precomputed kernel matrix is dense."""
+        return validate_data(
+            self,
+            X,
+            *y,
+            reset=reset,
+            accept_sparse=False if kernel == "precomputed" else "csr",
+            accept_large_sparse=True,
+            dtype=[np.float64, np.float32],
+            order="C",
+        )
+
+    def _validate(self, X, y):
+        X, y = self._check_rows(X, y, kernel=self.kernel)
+        return plain_rows(X), y
+
+    def _matrix(self, X, weight, parts) -> Kernels:
+        gamma = kernel_gamma(self.gamma, X, weight) if self.kernel in WITH_GAMMA else 0.0
+        kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
+        flying = min(effective_n_jobs(self.n_jobs), len(parts))
+        settings = self.memory_limit / flying, self._threads(parts)
+        with one_blas_thread():
+            try:
+                return Kernels(kernel, kernel_matrix(kernel, X, *settings))
+            except ValueError:
+                narrow = X.astype(np.float32) if self.kernel == "precomputed" else X
+                if narrow.dtype == X.dtype or not np.array_equal(narrow, X):
+                    raise
+                return Kernels(kernel, kernel_matrix(kernel, narrow, *settings))  # it was computed in float32
+
+    def _problem(self, data: Prepared, part) -> KernelProblem:
+        K = data.matrix.K if part.rows is None else data.matrix.K.take(part.rows)
+        return KernelProblem(K=K, **self._facts(data, part))
+
+    def _tell(self, problem, data):
+        super()._tell(problem, data)
+        n, limit = max(len(part.y) for part in data.parts), problem.K.memory_limit
+        size, which = 8 * n * n, f", the largest of {len(data.parts)}" if data.parts[0].rows is not None else ""
+        how = f"computed in tiles, memory_limit is {limit / 2**30:.3g} GiB"
+        if self.kernel == "precomputed" or callable(self.kernel) or size <= min(SMALL, limit):
+            how = "stored"
+        elif size <= limit:
+            how = f"memory_limit, {limit / 2**30:.3g} GiB, has room for all of it"
+        print(f"[{type(self).__name__}] kernel matrix{which}: {n} x {n}, {size / 2**30:.3g} GiB; {how}", flush=True)
+
+    def _solutions(self, data, C):
+        """This fit's solutions as starts for another C: alpha grows with it, so that alpha / c stays what it was."""
+        alphas = (self.alpha_[[k]].toarray()[0] * (C / self.C_fit_) for k in range(len(data.parts)))
+        return [
+            Start(part.take(scatter(beta, self.support_, data.n)), float(b), part.take(alpha))
+            for beta, b, alpha, part in zip(self.dual_coef_, self.intercept_, alphas, data.parts, strict=True)
+        ]
+
+    # --- the model ------------------------------------------------------------------------------------------------
+
+    def _keep(self, results, data):
+        betas = gather([result.f for result in results], data.parts, data.n)
+        self.alpha_ = gather([result.alpha for result in results], data.parts, data.n)
+        self.kernel_ = data.matrix.kernel
+        self.gamma_ = self.kernel_.gamma
+        self.support_ = np.unique(betas.indices)
+        self.dual_coef_ = betas[:, self.support_].toarray()
+        self.support_class_ = data.labels[self.support_]
+        self.n_support_ = np.bincount(self.support_class_, minlength=len(data.classes))
+        self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else data.X[self.support_]
+
+    def _scores(self, X):
+        X = plain_rows(self._check_rows(X, kernel=self.kernel_.name, reset=False))
+        pairs = self.multi_class == "ovo" and len(self.classes_) > 2
+        with one_blas_thread():
+            if self.kernel_.name == "precomputed":
+                return X[:, self.support_].astype(np.float64, copy=False) @ self.dual_coef_.T
+            return expand(
+                self.kernel_,
+                self.support_vectors_,
+                self.dual_coef_,
+                X,
+                self.support_class_ if pairs else None,
+                effective_n_jobs(self.n_jobs),
+            )
+
+
+def plain_rows(X):
+    """CSR in which no entry stands twice and indices have 32 bits where these suffice; dense X as it is."""
+    return as_matrix(X).csr if sp.issparse(X) else X  # type: ignore[union-attr]
+
+
+def kernel_gamma(gamma: str | float, X, weight: Array | None = None) -> float:
+    """gamma as a number: "scale" is 1 / (n_features * X.var()), 1 where X does not vary; "auto" is 1 / n_features."""
+    d = X.shape[1]
+    if gamma == "auto":
+        return 1.0 / d
+    if gamma != "scale":
+        return float(gamma)
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, variance = _mean_and_variance(X, weight / np.sum(weight))
+    if not np.isfinite(variance):
+        raise ValueError("gamma='scale' needs X.var(), which is beyond float64; scale X, or give gamma a number.")
+    return 1.0 / (d * variance) if variance > (4 * EPS * mean) ** 2 else 1.0
+
+
+def _mean_and_variance(X, share: Array) -> tuple[float, float]:
+    """Of all entries, each row counting by its share; in blocks, for X need not fit into memory twice."""
+    n, d = X.shape
+    blocks = [slice(first, first + 4096) for first in range(0, n, 4096)]
+    mean = sum(float(share[rows] @ np.asarray(X[rows].sum(axis=1, dtype=np.float64)).ravel()) for rows in blocks) / d
+    total = 0.0
+    for rows in blocks:
+        if sp.issparse(X):
+            entries = X[rows].astype(np.float64)
+            zeros = d - np.diff(entries.indptr)
+            entries.data = (entries.data - mean) ** 2
+            total += float(share[rows] @ (np.asarray(entries.sum(axis=1)).ravel() + zeros * mean**2))
+        else:
+            total += float(share[rows] @ np.sum((X[rows].astype(np.float64) - mean) ** 2, axis=1))
+    return mean, total / d
