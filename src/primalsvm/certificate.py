@@ -228,12 +228,14 @@ def certificate(
     b: float | None = None,
     alpha: Array | None = None,
     *,
+    any_b: bool = False,
     tol: float = 0.0,
     deep: bool = True,
     max_passes: float = np.inf,
     max_seconds: float = np.inf,
 ) -> Certificate:
-    """Judge the model (f, b), with the dual point alpha if there is one. Without a b, the best one is f's.
+    """Judge the model (f, b), with the dual point alpha if there is one. Without a b, the best one is f's; with `any_b`
+    it is too, where b leaves a relative gap above `tol`.
 
     Without an alpha, or where the one given leaves a relative gap above `tol`, the margins suggest another. For the
     hinge that can be hopeless although the model is good, so with `deep` it is then polished until the looseness of
@@ -242,17 +244,27 @@ def certificate(
     begin = time.perf_counter()
     f, _ = _checked(problem, f, 0.0 if b is None else b)
     scores = problem.scores(f)
-    best_b = problem.best_intercept(scores, problem.score_error(f) + 8 * EPS * (np.abs(scores) + 1.0))
-    b = best_b if b is None else float(b)
+
+    def best_intercept() -> float:
+        return problem.best_intercept(scores, problem.score_error(f) + 8 * EPS * (np.abs(scores) + 1.0))
+
+    best_b: float | None = None
+    if b is None:
+        b = best_b = best_intercept()
+    b = float(b)
     primal, rounding = bound_primal(problem, f, b, scores)
     dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))
+    reachable, polished, passes, walked = primal, False, 3.0, 0.0
+    if best_b is None and relative_gap(primal, dual) > tol:  # where the gap is small enough another b is not worth it
+        best_b = best_intercept()
+        there = bound_primal(problem, f, best_b, scores)
+        reachable = min(primal, there[0])
+        if any_b and there[0] < primal:
+            b, primal, rounding = best_b, *there
     # a kernel's dual point is the model itself as a rule, and another one costs a pass over K
     if relative_gap(primal, dual) > tol and np.isfinite(primal) and (alpha is None or problem.kind == "linear"):
         own = bound_dual(problem, problem.slope_alpha(problem.margins(scores, b)))
         dual, feasible = max((dual, feasible), own, key=lambda pair: pair[0])
-    reachable, polished, passes, walked = primal, False, 3.0, 0.0
-    if b != best_b:
-        reachable = min(primal, bound_primal(problem, f, best_b, scores)[0])
     if deep and relative_gap(primal, dual) > tol:
         nothing = np.zeros(problem.size)
         for point in polish(problem, f if primal < problem.primal(nothing, 0.0, np.zeros(problem.n)) else nothing):

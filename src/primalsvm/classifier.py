@@ -172,6 +172,10 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         """Of one binary problem: one problem has all to itself, several are solved side by side."""
         return max(1, effective_n_jobs(self.n_jobs) // len(parts))
 
+    def _flying(self, parts: list[Part]) -> int:
+        """Binary problems that are solved at the same time."""
+        return min(effective_n_jobs(self.n_jobs), len(parts))
+
     def _starts(self, data: Prepared) -> list[Start | None]:
         """The last fit's solutions for warm_start, where they have the shape of this one's."""
         fits = (
@@ -238,7 +242,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
                 verbose=parts[k].name if self.verbose else "",
             )
 
-        results = _run_all(run, len(parts), min(effective_n_jobs(self.n_jobs), len(parts)), interrupted)
+        results = _run_all(run, len(parts), self._flying(parts), interrupted)
         if interrupted.is_set():
             results = [r if r.status == "converged" else replace(r, status="interrupted") for r in results]
         return results

@@ -154,8 +154,8 @@ class Judge:
         self, point: Start, iteration: int, seconds: float, passes: float, *, deep: bool = False, **limits: float
     ) -> float:
         """Judge a point, record the best bounds known, and return its own relative gap."""
-        b = None if self.problem.intercept == "free" else point.b
-        seen = certificate(self.problem, point.f, b, point.alpha, tol=self.tol, deep=deep, **limits)
+        free = self.problem.intercept == "free"
+        seen = certificate(self.problem, point.f, point.b, point.alpha, any_b=free, tol=self.tol, deep=deep, **limits)
         before = (self.primal, self.dual)
         if seen.primal < self.primal:
             self.primal, self.rounding = seen.primal, seen.rounding

@@ -18,6 +18,7 @@ from .multiclass import gather, scatter
 from .problem import KernelProblem
 from .solve import Start
 
+SMALL_PART = 2000  # samples
 WITH_GAMMA = ("rbf", "poly", "laplacian", "wendland", "sigmoid")
 
 
@@ -217,8 +218,7 @@ class SVC(CertifiedClassifier):
     def _matrix(self, X, weight, parts) -> Kernels:
         gamma = kernel_gamma(self.gamma, X, weight) if self.kernel in WITH_GAMMA else 0.0
         kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
-        flying = min(effective_n_jobs(self.n_jobs), len(parts))
-        settings = self.memory_limit / flying, self._threads(parts)
+        settings = self.memory_limit / self._flying(parts), self._threads(parts)
         with one_blas_thread():
             try:
                 return Kernels(kernel, kernel_matrix(kernel, X, *settings))
@@ -227,6 +227,10 @@ class SVC(CertifiedClassifier):
                 if narrow.dtype == X.dtype or not np.array_equal(narrow, X):
                     raise
                 return Kernels(kernel, kernel_matrix(kernel, narrow, *settings))  # it was computed in float32
+
+    def _flying(self, parts):
+        """One at a time where they are small: their time is mostly Python's, whose threads wait for each other."""
+        return 1 if max(len(part.y) for part in parts) <= SMALL_PART else super()._flying(parts)
 
     def _problem(self, data: Prepared, part) -> KernelProblem:
         K = data.matrix.K if part.rows is None else data.matrix.K.take(part.rows)
