@@ -160,6 +160,23 @@ def test_badly_conditioned_kernels_are_solved_as_far_as_rounding_allows(case, ga
         assert seen.dual <= peer.primal and peer.dual <= seen.primal  # one optimum lies in both
 
 
+@every_intercept
+def test_costs_of_twelve_decades(intercept):
+    """Also without smoothing: no sample is curved then, and along the first direction the kinks lie decades apart."""
+    X, y = hard_samples("plain")
+    problem = wrap(X, y, 10.0 ** np.linspace(-2, 10, len(y)), Huber(0.3), intercept, 1e8)
+    state, steps = run(problem, begin(problem), 1e-6)
+    assert state.belief <= 1e-6
+    assert steps <= 60
+    path = begin_path(problem)
+    path.h = 0.0
+    kernel_newton._look(path)
+    first = path.value
+    assert not (kernel_newton._sides(path) == 1).any()
+    advance_path(path)
+    assert path.value < 0.1 * first
+
+
 def test_a_matrix_that_is_not_positive_is_solved_with_a_larger_ridge():
     """The equation is then another one, and says so."""
     matrix = np.array([[1.0, 2.0], [2.0, 1.0]])
@@ -317,8 +334,8 @@ def test_a_good_start_is_made_use_of(loss):
     warm = solve(near, Newton(), tol=1e-8, start=Start(first.f, first.b, first.alpha))
     assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=2e-8)
     assert warm.iterations < cold.iterations
-    again = solve(problem, Newton(), tol=1e-10, max_iter=3, start=Start(first.f, first.b, first.alpha))
-    assert again.certificate.primal <= first.certificate.primal
+    if not loss.smooth:
+        assert begin_path(problem, first.f, first.b, first.alpha).h <= 1e-3
 
 
 # --- storage ----------------------------------------------------------------------------------------------------------
@@ -378,14 +395,15 @@ def factors(monkeypatch):
 
 @pytest.mark.parametrize("weight", [None, 0.0, 0.25])
 @pytest.mark.parametrize("limit", [1e9, 10.0], ids=["factor", "products"])
-def test_the_equation_is_solved_as_samples_come_and_go(weight, limit, factors):
+def test_the_equation_is_solved_as_samples_come_and_go(weight, limit, factors, monkeypatch):
     """Against the whole bordered matrix; D is uneven, and the factor made once."""
+    monkeypatch.setattr(kernel_system, "CG_TOL", 1e-13)
     rng = np.random.default_rng(0)
     K = StoredKernel(np.asarray(wrap(rng.standard_normal((60, 4)), np.ones(60), 1.0, Hinge(), gamma=0.2).K))
     K.memory_limit = limit
     system, D = KernelSystem(K), rng.uniform(0.01, 1.0, 60)
     inside = rng.random(60) < 0.7
-    for _ in range(12):
+    for _ in range(6):
         S = np.flatnonzero(inside)
         rhs, balance = rng.standard_normal(len(S)), float(rng.standard_normal())
         x, t, scores = system.solve(S, D, rhs, balance, weight)
@@ -395,12 +413,11 @@ def test_the_equation_is_solved_as_samples_come_and_go(weight, limit, factors):
         else:
             border = np.ones((len(S), 1))
             expected = np.linalg.solve(np.block([[A, border], [border.T, -weight]]), np.append(rhs, balance))
-        loose = 1e-10 if limit > 100 else 10 * kernel_system.CG_TOL * np.linalg.cond(A)
         np.testing.assert_allclose(
-            np.append(x, t)[: len(expected)], expected, rtol=0, atol=loose * np.abs(expected).max()
+            np.append(x, t)[: len(expected)], expected, rtol=0, atol=1e-9 * np.abs(expected).max()
         )
         np.testing.assert_allclose(scores, K.values[:, S] @ x, rtol=0, atol=1e-12)
-        inside[rng.choice(60, 1)] ^= True
+        inside[rng.choice(S)], inside[rng.choice(np.flatnonzero(~inside))] = False, True
     assert len(factors) == (1 if limit > 100 else 0)
 
 
