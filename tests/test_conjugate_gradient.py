@@ -79,6 +79,16 @@ def test_the_line_search_is_exact_with_b_following(loss, intercept):
         solver.step(problem, state)
 
 
+@every_update
+def test_a_direction_that_leads_uphill_is_given_up(update):
+    problem, solver = make_kernel("overlapping", Huber(0.3)), ConjugateGradient(update)
+    state, plain = solver.init(problem), solver.init(problem)
+    state.direction = state.gradient
+    for each in (state, plain):
+        solver.step(problem, each)
+    np.testing.assert_array_equal(state.f, plain.f)
+
+
 def test_the_first_direction_is_y():
     """SEEDS.md: Algorithm 2's first direction is +Y; its scale here is 2 c."""
     problem = make_kernel("overlapping", SquaredHinge(), "none")

@@ -23,8 +23,7 @@ At the end of a whole step beta = y c a, so y beta, brought into the box, is a d
 f_alpha is f but for the samples that had to be moved. A stage of the hinge ends when that point is nearly the best for
 the smoothed problem, compared with how far it is from the centre; it is the next centre, and h is halved.
 
-A large problem starts from the solution of half of it, and that one in the same way, so that S is small before n is
-large.
+A large problem starts from the solution of half of it, and so on: S is small before n is large.
 
 Chapelle (2007), sections 4 and 5.2, Algorithm 1, appendix B; Rockafellar (1976) for the stages.
 """
@@ -222,10 +221,7 @@ def advance_path(path: KernelPath) -> None:
 
 
 def polish(problem: KernelProblem, f: Array) -> Iterator[KernelPath]:
-    """The path after each stage, with better and better lower bounds: one object, changed in place.
-
-    The caller judges it and stops.
-    """
+    """The path after each stage, one object changed in place: the caller judges it and stops, as in newton_path."""
     path = begin_path(problem, f)
     while not path.ended:
         advance_path(path)

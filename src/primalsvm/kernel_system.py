@@ -18,14 +18,17 @@ Chapelle (2007), appendix B for the ones; the bordering is the Schur complement 
 Saunders, Wright (1990).
 """
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from .kernel_matrix import KernelMatrix
+from .kernel_matrix import TILE, Columns, KernelMatrix
 from .losses import EPS, Array
 from .newton_path import conjugate_gradient
 from .rows import DenseRows
 
+SLAB = 256  # rows that are computed at a time
 SHARE = 0.5  # of the memory limit for rows of K, and the same for the factor
 BORDER = 0.3  # of the factorised samples may have come or gone; beyond that a new factor is cheaper
 RESIDUAL = 1e-12  # of the largest term of the equation
@@ -45,6 +48,11 @@ class KernelRows:
         self.place = np.full(K.n, -1)  # (n,) of a row among those held
         self.place[self.held] = self.held
         self.entries = 0  # of K that were looked at
+
+    @cached_property
+    def columns(self) -> Columns:
+        """All columns, made ready for rows to be computed, few at a time."""
+        return self.K.columns(np.arange(self.n), np.float64)
 
     def product(self, v: Array, picked: np.ndarray) -> Array:
         """K[:, picked] v"""
@@ -75,12 +83,15 @@ class KernelRows:
             kept = picked[self.place[picked] >= 0]
             self.values[: len(kept)] = self.values[self.place[kept]]
             self._list(kept)
-        size, total = len(self.held), len(self.held) + len(new)
-        if total > len(self.values):
-            values = np.empty((min(self.room, max(total, 2 * len(self.values))), self.n))
-            values[:size] = self.values[:size]
-            self.values = values
-        self.values[size:total] = self.K.block(new, np.arange(self.n))
+        if not len(self.values):  # pages that are never written to cost nothing
+            self.values = np.empty((min(self.room, self.n), self.n))
+        size = len(self.held)
+        for first in range(0, len(new), SLAB):
+            some = new[first : first + SLAB]
+            tiles = np.empty((self.columns.tiles, len(some), TILE))
+            self.columns.fill(some, tiles)
+            rows = tiles.transpose(1, 0, 2).reshape(len(some), -1)
+            self.values[size + first : size + first + len(some)] = rows[:, : self.n]
         self._list(np.concatenate([self.held, new]))
         return True
 
