@@ -450,8 +450,9 @@ def test_reusing_the_factor_changes_nothing_but_the_work(loss, intercept, factor
     for border in (0.3, -1.0):
         monkeypatch.setattr(kernel_system, "BORDER", border)
         problem = wrap(X, y, 10.0, loss, intercept)
+        factors.clear()  # the judge makes some too
         state, count = run(problem, begin(problem), 1e-9)
-        made.append(len(factors) - sum(made))
+        made.append(len(factors))
         values.append(certificate(problem, state.f, None if intercept == "free" else state.b, state.alpha).primal)
         steps.append(count)
     assert values[0] == pytest.approx(values[1], rel=2e-9)

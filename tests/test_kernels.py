@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from primalsvm import kernel_matrix as matrices
 from primalsvm import problem as problems
-from primalsvm.kernel_matrix import TILE, StoredKernel, TiledKernel, kernel_matrix
+from primalsvm.kernel_matrix import StoredKernel, TiledKernel, kernel_matrix
 from primalsvm.kernels import KERNELS, Kernel, Points
 from primalsvm.losses import Hinge
 from primalsvm.problem import KernelProblem
@@ -205,6 +205,12 @@ def test_wide_exponents_are_not_left_to_float32(no_storing):
     narrow, wide = (TiledKernel(Kernel("rbf", gamma=g), sample(30)) for g in (1.0, 1e4))
     assert narrow.columns(np.arange(30)).dtype == np.float32
     assert wide.columns(np.arange(30)).dtype == np.float64
+    far = 1e7 + sample(30)
+    for kernel, X in ((Kernel("laplacian"), far), (Kernel("linear"), 1e16 * far), (Kernel("poly"), 1e4 * far)):
+        assert TiledKernel(kernel, sample(30)).columns(np.arange(30)).dtype == np.float32
+        columns = TiledKernel(kernel, X).columns(np.arange(30))
+        assert columns.dtype == np.float64
+        np.testing.assert_allclose(columns.block(np.arange(30), np.arange(30)), block(kernel, X, X), rtol=1e-12)
 
 
 def test_a_function_is_a_kernel_and_is_checked():
@@ -300,7 +306,3 @@ def test_a_model_beyond_float64_is_not_derived_from(monkeypatch):
             problem.scores(np.full(3, wild))
             np.testing.assert_array_equal(problem.scores(np.array([1.0, 2.0, 0.0])), [1.0, 2.0, 0.0])
             problem.scores(np.zeros(3))
-
-
-def test_tile_is_what_the_ring_of_rows_expects():
-    assert TILE % 64 == 0

@@ -12,7 +12,7 @@ LAYERS = (
     {"cpu_kernels", "working_sets"},
     {"matrix", "piecewise", "simplex_qp", "balls", "kernels"},
     {"kernel_matrix", "expansion"},
-    {"problem"},
+    {"problem", "kernel_rows"},
     {"newton_path", "gaps"},
     {"kernel_system"},
     {"kernel_newton"},

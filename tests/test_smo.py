@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 
 from primalsvm import kernel_matrix as matrices
 from primalsvm.kernel_matrix import StoredKernel, TiledKernel
+from primalsvm.kernel_rows import RowRing
 from primalsvm.kernels import Kernel
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.problem import KernelProblem
@@ -169,14 +170,63 @@ def test_a_warm_start_is_where_it_starts(tiled):
     assert warm.certificate.relative_gap <= 1e-6
 
 
-def test_what_there_is_after_a_few_steps_is_kept(tiled):
-    """Between two refreshes too the model is the present one, not the last that was judged."""
-    problem, _ = blobs(3000)
-    result = solve(problem, SMO(size=64), tol=1e-9, max_iter=5)
-    assert result.status == "max_iter"
-    assert result.f.any()
-    assert result.certificate.primal < result.history[0].primal
-    assert result.certificate.dual > 0
+@pytest.mark.parametrize("few", [0, 4096])
+def test_what_is_judged_is_the_present_model(few, tiled, monkeypatch):
+    """Between two refreshes, and after one that offered a multiple: Ctrl-C must not lose the steps since then."""
+    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(module, "OFTEN", 2)
+    problem, _ = blobs(3000, C=1e6, noise=0.0)
+    solver = SMO(size=64)
+    state, multiples = solver.init(problem), 0
+    for _ in range(60):
+        solver.step(problem, state)
+        if state.steps == 0:
+            multiples += not np.array_equal(state.f, state.beta)
+        else:
+            np.testing.assert_array_equal(state.f, problem.y * state.alpha)
+    assert multiples > 0
+
+
+def test_drift_is_corrected_before_it_misleads(tiled, monkeypatch):
+    """Float32 products as rough as a percent: no matter, while the scores are computed afresh in time."""
+    add = RowRing.add
+
+    def rough(self, rows, weights, scores):
+        before = scores.copy()
+        computed = add(self, rows, weights, scores)
+        scores[:] = before + (scores - before) * (1 + 1e-2 * np.sin(np.arange(len(scores))))
+        return computed
+
+    monkeypatch.setattr(RowRing, "add", rough)
+    monkeypatch.setattr(module, "ROUGHLY", 1e-2)
+    problem, _ = blobs(2000)
+    timely = solve(problem, SMO(size=128), tol=1e-6, max_iter=2000)
+    assert timely.certificate.relative_gap <= 1e-6
+    monkeypatch.setattr(module, "ROUGHLY", 0.0)
+    late = solve(problem, SMO(size=128), tol=1e-6, max_iter=timely.iterations)
+    assert late.certificate.relative_gap > 1e-6
+
+
+@pytest.mark.parametrize("few", [0, 4096])
+@pytest.mark.parametrize("name", ["rbf", "poly", "linear"])
+def test_numbers_beyond_float64_end_with_a_status(name, few, tiled, monkeypatch):
+    """No search for a maximum that is nan may leave its array."""
+    monkeypatch.setattr(module, "FEW", few)
+    X = 1e200 * np.random.default_rng(0).standard_normal((700, 3))
+    with np.errstate(all="ignore"):
+        problem = KernelProblem(np.sign(X[:, 0]), np.ones(700), Hinge(), "free", K=TiledKernel(Kernel(name), X))
+        result = solve(problem, SMO(), tol=1e-3, max_iter=50)
+    assert result.status in ("stalled", "diverged", "max_iter")
+    assert result.certificate.dual == 0.0
+
+
+def test_rows_are_kept_only_where_there_is_room(tiled, monkeypatch):
+    monkeypatch.setattr(module, "FEW", 4096)
+    limit = 8 * 900**2 / module.CACHE_SHARE
+    assert SMO().init(blobs(memory_limit=limit)[0]).kept is not None
+    small = blobs(memory_limit=limit - 10)[0]
+    assert SMO().init(small).kept is None
+    assert solve(small, SMO(), tol=1e-6, max_iter=500).certificate.relative_gap <= 1e-6
 
 
 @pytest.mark.parametrize("gamma", [1e-9, 1e9])

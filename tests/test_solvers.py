@@ -12,6 +12,8 @@ from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.problem import LinearProblem
 from primalsvm.solve import Solver, Start, solve
 from primalsvm.solvers import (
+    SMO,
+    ConjugateGradient,
     CuttingPlane,
     DualCoordinateAscent,
     GradientDescent,
@@ -38,6 +40,7 @@ SOLVERS = (
     (Pegasos(), 1e-1, 2000),
     (Pegasos(batch=5), 1e-1, 2000),
 )
+ON_KERNELS = (*SOLVERS, (SMO(), 1e-8, 2000), (ConjugateGradient(), 1e-6, 1000))
 EASY = [name for name in MAKERS if name not in HARD]
 
 
@@ -112,7 +115,7 @@ def test_storage_and_precision_do_not_change_the_answer(solver, tol, steps, dtyp
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize("intercept", INTERCEPTS)
-@pytest.mark.parametrize("solver, tol, steps", SOLVERS, ids=[str(s[0]) for s in SOLVERS])
+@pytest.mark.parametrize("solver, tol, steps", ON_KERNELS, ids=[str(s[0]) for s in ON_KERNELS])
 def test_kernel_problems(solver, tol, steps, intercept, loss):
     for name in ("overlapping", "weights", "duplicated"):
         problem = make_kernel(name, loss, intercept)

@@ -17,11 +17,12 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from . import kernel_newton, newton_path
 from .losses import Array
-from .newton_path import polish
 from .problem import EPS, Problem
 
 SUM = 64 * EPS  # relative error of NumPy's pairwise sum of up to 2^40 terms, each with a few roundings of its own
@@ -267,6 +268,7 @@ def certificate(
         dual, feasible = max((dual, feasible), own, key=lambda pair: pair[0])
     if deep and relative_gap(primal, dual) > tol:
         nothing = np.zeros(problem.size)
+        polish: Any = kernel_newton.polish if problem.kind == "kernel" else newton_path.polish
         for point in polish(problem, f if primal < problem.primal(nothing, 0.0, np.zeros(problem.n)) else nothing):
             better, candidate = bound_dual(problem, point.alpha)
             if better > dual:

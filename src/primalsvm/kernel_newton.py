@@ -36,6 +36,7 @@ import numpy as np
 from .kernel_system import KernelSystem
 from .losses import Array
 from .newton_path import IDLE, LAST_H, LIMIT, STAGE_STEPS, STAGES, START_H
+from .piecewise import newton_in_bracket
 from .problem import KernelProblem
 
 HALVE = 1000  # samples from which half of them are solved first: Algorithm 1
@@ -334,16 +335,11 @@ def _search(path: KernelPath, p: Array, p_b: float, p_scores: Array) -> float:
     begin, _ = slope(0.0)
     if not begin < -NOISE * abs(path.value):  # f hardly moves, but beta may, where K has a null space
         return 1.0
-    low, high, t = 0.0, np.inf, 1.0
-    for _ in range(100):
-        first, second = slope(t)
-        if abs(first) <= SEARCHED * min(abs(begin), t * second):
-            break
-        low, high = (t, high) if first < 0.0 else (low, t)
-        t = t - first / second if second > 0.0 else np.inf
-        if not low < t < high:
-            t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low
-    return t
+
+    def close(t: float, first: float, second: float) -> bool:  # of t too: kinks may lie decades apart
+        return abs(first) <= SEARCHED * min(abs(begin), t * second)
+
+    return newton_in_bracket(slope, close, steps=100)
 
 
 def _intercept_weight(problem: KernelProblem) -> float | None:

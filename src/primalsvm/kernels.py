@@ -45,6 +45,7 @@ CLOSE = 0.01  # of |u|^2 + |v|^2: closer points are close
 FILLED = 0.25  # share of nonzeros from which the products of zeros cost less than the bookkeeping of sparse ones
 LEAST_WIDTH = 32  # features from which that is worth a thought
 WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the fourth digit
+RANGE = 1e30  # of float32, with room
 CONSTANTS = 32  # features, and rows, from which it pays to look for constant columns
 CHUNK = 2**19  # bytes of rows that are prepared at a time
 PANEL_BYTES = 2**19  # of sparse rows made dense for one product: they should stay in the cache
@@ -144,7 +145,7 @@ class Points:
         self._prepared: dict[Any, Any] = {}  # features of all rows by precision, where they are sparse
         largest = float(np.max(self._squares(), initial=0.0))
         self.accuracy, self.rough = _accuracy(kernel, d, largest)
-        self.wide = kernel.name in DISTANCES and _scale(kernel) ** 2 * largest > WIDE
+        self.wide = _is_wide(kernel, d, largest)
         if like is not None:
             self.rough |= like.rough
             self.wide |= like.wide
@@ -275,6 +276,16 @@ def _accuracy(kernel: Kernel, d: int, largest: float) -> tuple[float, bool]:
     plain = steep * exponent
     rough = plain > ROUGH
     return (q + 16 if kernel.name == "wendland" else 16) * EPS + (min(plain, mended) if rough else plain), rough
+
+
+def _is_wide(kernel: Kernel, d: int, largest: float) -> bool:
+    """Would float32 be wrong in the fourth digit, or too small for the numbers?"""
+    if kernel.name in DISTANCES:
+        return _scale(kernel) ** 2 * largest > WIDE
+    if kernel.name == "laplacian":  # rows are not shifted there: |x|_1 <= sqrt(d) |x|
+        return kernel.gamma * float(np.sqrt(d * largest)) > WIDE or largest > RANGE
+    degree = int(kernel.degree) if kernel.name == "poly" else 1
+    return max(kernel.gamma * largest if degree > 1 else largest, abs(kernel.coef0), largest) > RANGE ** (1 / degree)
 
 
 def _smoothness(d: int) -> int:

@@ -41,6 +41,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .losses import Array
+from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
 
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
@@ -355,16 +356,7 @@ def _search(problem: Problem, path: NewtonPath, change: Array, linear: float, qu
     begin, _ = slope(0.0)
     if not begin < 0.0:
         return 0.0
-    low, high, t = 0.0, np.inf, 1.0
-    for _ in range(60):
-        first, second = slope(t)
-        if abs(first) <= 1e-4 * abs(begin):
-            break
-        low, high = (t, high) if first < 0.0 else (low, t)
-        t = t - first / second if second > 0.0 else np.inf
-        if not low < t < high:
-            t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low
-    return t
+    return newton_in_bracket(slope, lambda t, first, second: abs(first) <= 1e-4 * abs(begin))
 
 
 def newton_direction(

@@ -8,6 +8,8 @@ the hyperplane. Breaks that cannot matter are folded into level and rate, half o
 without a sort.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .losses import Array, Loss
@@ -128,3 +130,20 @@ def _inside(loss, cost, margins, change, low, high, level, rate) -> float:
             bend.append(pull * np.abs(change[some]) * curvature_jump)
     t = crossing(level, rate, np.concatenate(at), np.concatenate(jump), np.concatenate(bend))
     return min(max(low + t, low), high)
+
+
+def newton_in_bracket(
+    slope: Callable[[float], tuple[float, float]], close: Callable[[float, float, float], bool], steps: int = 60
+) -> float:
+    """Where the derivative of a convex function, below 0 at t = 0, is `close(t, derivative, its own)` to 0: Newton's
+    method from t = 1, kept inside a bracket. slope(t) gives the derivative and its own."""
+    low, high, t = 0.0, np.inf, 1.0
+    for _ in range(steps):
+        first, second = slope(t)
+        if close(t, first, second):
+            break
+        low, high = (t, high) if first < 0.0 else (low, t)
+        t = t - first / second if second > 0.0 else np.inf
+        if not low < t < high:
+            t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low
+    return t

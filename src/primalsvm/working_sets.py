@@ -73,100 +73,110 @@ def gaussian_row(features, i, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def ascend_on_rows(rows, slot, features, curve, low, high, beta, e, paired, constant, stop, ratio, max_steps):
-    """Ascend until the violation is `ratio` of what it was, or `stop`; or until the samples without a row violate more
-    than twice as much as those that have one.
+def _make_row(features, rows, slot, count, i):
+    """Row i, if it is not there; returns how many there are then."""
+    if slot[i] < 0:
+        gaussian_row(features, i, rows[count])
+        slot[i] = count
+        count += 1
+    return count
 
-    Row i of K is rows[slot_i], slot_i < 0 where it is not there; `constant` is added to every entry. Where there are
-    features (see gaussian_row) a row that is needed is made, into the next of `rows`. curve is the diagonal plus
-    bend / c; low <= beta <= high. beta and e are changed in place. Returns (steps, gain of D).
+
+@njit(cache=True, nogil=True)
+def _place(values, wanted):
+    """Where the value is; -1 where it is not, which only numbers beyond float64 can bring about."""
+    for k in range(values.size):
+        if values[k] == wanted:
+            return k
+    return -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _best_partner(row, own, constant, curve, e, down, top, gains):
+    """Who gains most by falling while the sample of this row, at e = top, rises; -1 for nobody. Sets all gains."""
+    best = 0.0
+    for k in range(gains.size):
+        rise = larger(top - (e[k] + down[k]), 0.0)
+        bend = own + curve[k] - 2.0 * (row[k] + constant)
+        gains[k] = rise * rise / larger(bend, LEAST_CURVE * (own + curve[k]) + 1e-300)
+        best = larger(best, gains[k])
+    return _place(gains, best) if best > 0.0 else -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _best_single(curve, e, up, down, gains):
+    """Who gains most by moving alone; -1 for nobody."""
+    best = 0.0
+    for k in range(gains.size):
+        slope = larger(larger(e[k] + up[k], -(e[k] + down[k])), 0.0)
+        gains[k] = slope * slope / (curve[k] + 1e-300)
+        best = larger(best, gains[k])
+    return _place(gains, best) if best > 0.0 else -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def ascend_on_rows(rows, slot, features, curve, low, high, beta, e, paired, constant, stop, ratio, max_steps):
+    """Ascend on the samples whose rows of K are there until their violation is `ratio` of what it was, or `stop`.
+
+    Row i is rows[slot_i], slot_i < 0 where it is not there; `constant` is added to every entry. Where there are
+    features (see gaussian_row) a row that is needed is made, into the next of `rows`, so that all can take part. curve
+    is the diagonal plus bend / c; low <= beta <= high. beta and e, that of all samples, are changed in place. Returns
+    (steps, gain of D).
 
     A pair is chosen by the largest e_i that may rise and the partner of the largest gain (Fan, Chen, Lin 2005); without
     a free intercept a single one by its gain.
     """
     n = beta.size
-    up, down = np.empty(n), np.empty(n)
-    hidden = np.empty(n)  # infinity for those without a row
-    gains = np.empty(n)
+    up, down, rising, gains = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for k in range(n):
-        up[k] = 0.0 if beta[k] < high[k] else -np.inf
-        down[k] = 0.0 if beta[k] > low[k] else np.inf
-        hidden[k] = 0.0 if slot[k] >= 0 or features.size > 0 else np.inf
+        here = slot[k] >= 0 or features.size > 0
+        up[k] = 0.0 if here and beta[k] < high[k] else -np.inf
+        down[k] = 0.0 if here and beta[k] > low[k] else np.inf
     count = slot.max() + 1
-    first = last = -1.0
+    first = -1.0
     gain = 0.0
     steps = 0
     while steps < max_steps:
-        top, bottom, known_top, known_bottom = -np.inf, np.inf, -np.inf, np.inf
+        top, bottom = -np.inf, np.inf
         for k in range(n):
-            rise, fall = e[k] + up[k], e[k] + down[k]
-            top = larger(top, rise)
-            bottom = smaller(bottom, fall)
-            known_top = larger(known_top, rise - hidden[k])
-            known_bottom = smaller(known_bottom, fall + hidden[k])
-        last = top - bottom if paired else max(top, -bottom, 0.0)
-        known = known_top - known_bottom if paired else max(known_top, -known_bottom, 0.0)
-        if first < 0.0:
-            first = last
-        if not last > max(stop, ratio * first) or not known > 0.5 * last:
+            rising[k] = e[k] + up[k]
+            top = larger(top, rising[k])
+            bottom = smaller(bottom, e[k] + down[k])
+        violation = top - bottom if paired else max(top, -bottom, 0.0)
+        first = violation if first < 0.0 else first
+        if not violation > max(stop, ratio * first):
             break
-        best = 0.0
-        i = 0
+        i = _place(rising, top) if paired else _best_single(curve, e, up, down, gains)
+        if i < 0:
+            break
+        count = _make_row(features, rows, slot, count, i)
+        row = rows[slot[i]]
         if paired:
-            while e[i] + up[i] - hidden[i] != known_top:
-                i += 1
-            if slot[i] < 0:
-                gaussian_row(features, i, rows[count])
-                slot[i] = count
-                count += 1
-            row, own = rows[slot[i]], curve[i]
-            for k in range(n):
-                rise = larger(known_top - (e[k] + down[k] + hidden[k]), 0.0)
-                bend = own + curve[k] - 2.0 * (row[k] + constant)
-                gains[k] = rise * rise / larger(bend, LEAST_CURVE * (own + curve[k]) + 1e-300)
-                best = larger(best, gains[k])
-            j = 0
-            while gains[j] != best:
-                j += 1
-            if j == i or not best > 0.0:
+            j = _best_partner(row, curve[i], constant, curve, e, down, top, gains)
+            if j < 0 or j == i:
                 break
-            bend = max(own + curve[j] - 2.0 * (row[j] + constant), LEAST_CURVE * (own + curve[j]) + 1e-300)
-            rise = known_top - e[j]
+            count = _make_row(features, rows, slot, count, j)
+            other = rows[slot[j]]
+            own = curve[i] + curve[j]
+            rise, bend = top - e[j], max(own - 2.0 * (row[j] + constant), LEAST_CURVE * own + 1e-300)
             room_i, room_j = high[i] - beta[i], beta[j] - low[j]
             t = min(rise / bend, room_i, room_j)
             beta[i] = high[i] if t == room_i else min(beta[i] + t, high[i])
             beta[j] = low[j] if t == room_j else max(beta[j] - t, low[j])
-            if slot[j] < 0:
-                gaussian_row(features, j, rows[count])
-                slot[j] = count
-                count += 1
-            other = rows[slot[j]]
             for k in range(n):
                 e[k] -= t * (row[k] - other[k])
-            e[i] -= t * (curve[i] - constant - row[i])
             e[j] += t * (curve[j] - constant - other[j])
             up[j] = 0.0
             down[j] = 0.0 if beta[j] > low[j] else np.inf
         else:
-            for k in range(n):
-                slope = larger(larger(e[k] + up[k] - hidden[k], -(e[k] + down[k] + hidden[k])), 0.0)
-                gains[k] = slope * slope / (curve[k] + 1e-300)
-                best = larger(best, gains[k])
-            while gains[i] != best:
-                i += 1
-            rise, bend = e[i], curve[i] + 1e-300
-            t = min(max(beta[i] + rise / bend, low[i]), high[i]) - beta[i]
+            rise, bend, before = e[i], curve[i] + 1e-300, beta[i]
+            beta[i] = min(max(before + rise / bend, low[i]), high[i])
+            t = beta[i] - before
             if t == 0.0:
                 break
-            if slot[i] < 0:
-                gaussian_row(features, i, rows[count])
-                slot[i] = count
-                count += 1
-            row = rows[slot[i]]
-            beta[i] = min(max(beta[i] + rise / bend, low[i]), high[i])
             for k in range(n):
                 e[k] -= t * (row[k] + constant)
-            e[i] -= t * (curve[i] - constant - row[i])
+        e[i] -= t * (curve[i] - constant - row[i])
         up[i] = 0.0 if beta[i] < high[i] else -np.inf
         down[i] = 0.0 if beta[i] > low[i] else np.inf
         gain += t * (rise - 0.5 * t * bend)

@@ -26,9 +26,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..kernel_matrix import TILE, Columns, KernelMatrix
+from ..kernel_matrix import TILE
+from ..kernel_rows import NOTHING, KeptRows, RowRing
 from ..losses import EPS, Array
-from ..matrix import in_parts
 from ..piecewise import minimize_along
 from ..problem import KernelProblem
 from ..solve import Solver, Start
@@ -48,104 +48,13 @@ OFTEN = 200  # steps between two refreshes, at most
 PATIENCE = 5  # refreshes without progress, and it is over
 ROUGHLY = 1e-6  # of the changes: how far float32 products may be off
 LOOK_EVERY = 4  # steps between two looks at who may leave
-
-
 EVERYBODY = slice(None)
-NOTHING = np.empty((0, 0), dtype=np.float32)
-
-
-class RowRing:
-    """Rows of K over the samples in play, the newest of them kept."""
-
-    def __init__(self, columns: Columns, n: int, capacity: int):
-        self.columns = columns
-        self.values = np.empty((columns.tiles, capacity, TILE), dtype=columns.dtype)
-        self.slot = np.full(n, -1)
-        self.owner = np.full(capacity, -1)
-        self.hand = 0
-
-    def add(self, rows: np.ndarray, weights: Array, scores: Array) -> int:
-        """scores += K[in play, rows] weights; returns how many rows were computed."""
-        from ..working_sets import add_cached_rows
-
-        tiles, threads = self.columns.tiles, self.columns.K.threads
-        cuts = [tiles * k // threads for k in range(threads + 1)] if tiles >= threads else [0, tiles]
-        capacity, computed = len(self.owner), 0
-        for first in range(0, len(rows), capacity):
-            part = slice(first, first + capacity)
-            computed += self._bring(rows[part])
-            slots, weight = self.slot[rows[part]], weights[part]
-
-            def work(begin: int, end: int, slots: np.ndarray = slots, weight: Array = weight) -> None:
-                add_cached_rows(self.values, slots, weight, begin, end, scores)
-
-            in_parts(cuts, work)
-        return computed
-
-    def _bring(self, rows: np.ndarray) -> int:
-        """Make room in the ring and compute those that are not there."""
-        missing = rows[self.slot[rows] < 0]
-        if not len(missing):
-            return 0
-        while True:
-            if self.hand + len(missing) > len(self.owner):
-                self.hand = 0
-            place = slice(self.hand, self.hand + len(missing))
-            gone = self.owner[place][self.owner[place] >= 0]
-            self.slot[gone] = -1
-            self.owner[place] = -1
-            again = rows[self.slot[rows] < 0]
-            if len(again) == len(missing):
-                break
-            missing = again  # some that are needed now were in the way
-        self.slot[missing] = np.arange(place.start, place.stop)
-        self.owner[place] = missing
-        self.columns.fill(missing, self.values[:, place])
-        self.hand = place.stop
-        return len(missing)
 
 
 @dataclass
 class WorkingSet:
     samples: np.ndarray
     matrix: np.ndarray  # K between them
-
-
-class KeptRows:
-    """Rows of K over all samples, as many as were needed so far; all of them where K is held."""
-
-    def __init__(self, K: KernelMatrix):
-        self.slot = np.arange(K.n) if K.held else np.full(K.n, -1)
-        self.columns = None if K.held else K.columns(np.arange(K.n))
-        self.features = NOTHING  # from which the compiled loop can make rows itself
-        if self.columns is None:
-            self.values = K.array() if K.array().flags.writeable else K.array().copy()  # compiled for one kind only
-            return
-        gaussian = self.columns.gaussian_features()
-        if gaussian is not None:
-            self.features = gaussian
-        self.values = np.empty((K.n, K.n), dtype=self.columns.dtype)  # memory that is never touched costs nothing
-
-    @property
-    def count(self) -> int:
-        return int(self.slot.max(initial=-1)) + 1
-
-    def bring(self, up: Array, down: Array, paired: bool) -> None:
-        """The rows of those that violate most on either side and have none, if others violate less."""
-        missing, known, count = np.flatnonzero(self.slot < 0), self.slot >= 0, self.count
-        if self.columns is None or self.features.size:
-            return
-        if _violation(up[known], down[known], paired) > 0.5 * _violation(up, down, paired):
-            return
-        half = max(FIRST, int(MORE * count)) // 2
-        wanted = []
-        for values in (-up[missing], down[missing]):
-            few = np.argpartition(values, half)[:half] if half < len(missing) else np.arange(len(missing))
-            wanted.append(few[np.isfinite(values[few])])
-        new = missing[np.unique(np.concatenate(wanted))]
-        end = count + len(new)
-        self.values[count:end] = self.columns.block(new, self.columns.picked)
-        self.slot[new] = np.arange(count, end)
 
 
 def _violation(up: Array, down: Array, paired: bool) -> float:
@@ -196,7 +105,7 @@ class SMO(Solver):
             alpha = problem.project(start.alpha)
         beta = alpha * problem.y
         state = State(beta, 0.0, alpha, beta, np.zeros(problem.n), problem.upper, self.everyone(problem))
-        if problem.n <= FEW:
+        if problem.n <= FEW and (problem.K.held or 8 * problem.K.size <= CACHE_SHARE * problem.K.memory_limit):
             state.kept = KeptRows(problem.K)
         state.size = min(self.size, max(len(state.active) // PART, 64))
         state.passes = float(problem.K.held)
@@ -258,9 +167,9 @@ class SMO(Solver):
         """Ascend on everybody, with more rows of K if need be. Returns by how much D has grown."""
         kept = state.kept
         assert kept is not None
-        _, _, up, down = self._survey(problem, state, EVERYBODY)
         before, count = state.beta, kept.count
-        kept.bring(up, down, problem.intercept == "free")
+        if not kept.complete and len(new := self._wanted(problem, state, kept)):
+            kept.bring(new)
         state.beta, scores, gain = self._ascend(problem, state, EVERYBODY, kept.values, kept.slot, kept.features)
         brought = kept.count - count
         state.passes += brought / problem.n
@@ -271,6 +180,19 @@ class SMO(Solver):
         if not problem.K.held:
             state.drift += float(problem.squared_norms @ (state.beta - before) ** 2)
         return gain if gain > 0.0 else EPS * float(brought > 0)
+
+    def _wanted(self, problem: KernelProblem, state: State, kept: KeptRows) -> np.ndarray:
+        """Those that violate most on either side and have no row, unless others violate half as much."""
+        _, _, up, down = self._survey(problem, state, EVERYBODY)
+        missing, known, paired = np.flatnonzero(kept.slot < 0), kept.slot >= 0, problem.intercept == "free"
+        if 2.0 * _violation(up[known], down[known], paired) > _violation(up, down, paired):
+            return missing[:0]
+        half = max(FIRST, int(MORE * kept.count)) // 2
+        wanted = []
+        for values in (-up[missing], down[missing]):
+            few = np.argpartition(values, half)[:half] if half < len(missing) else np.arange(len(missing))
+            wanted.append(few[np.isfinite(values[few])])
+        return missing[np.unique(np.concatenate(wanted))]
 
     def _with_a_working_set(self, problem: KernelProblem, state: State) -> float:
         """Ascend on a working set, then bring the scores of all in play up to date. Returns by how much D has grown."""

@@ -1,0 +1,96 @@
+"""Rows of K in float32, kept for solvers that need some of them again and again.
+
+RowRing keeps the newest ones, over the samples in play; KeptRows keeps all it ever had, for problems small enough. What
+is kept is counted against the memory limit by whoever makes one.
+"""
+
+import numpy as np
+
+from .kernel_matrix import TILE, Columns, KernelMatrix
+from .losses import Array
+from .matrix import in_parts
+
+NOTHING = np.empty((0, 0), dtype=np.float32)
+
+
+class RowRing:
+    """Rows of K over the samples in play, the newest of them kept."""
+
+    def __init__(self, columns: Columns, n: int, capacity: int):
+        self.columns = columns
+        self.values = np.empty((columns.tiles, capacity, TILE), dtype=columns.dtype)
+        self.slot = np.full(n, -1)
+        self.owner = np.full(capacity, -1)
+        self.hand = 0
+
+    def add(self, rows: np.ndarray, weights: Array, scores: Array) -> int:
+        """scores += K[in play, rows] weights; returns how many rows were computed."""
+        from .working_sets import add_cached_rows
+
+        tiles, threads = self.columns.tiles, self.columns.K.threads
+        cuts = [tiles * k // threads for k in range(threads + 1)] if tiles >= threads else [0, tiles]
+        capacity, computed = len(self.owner), 0
+        for first in range(0, len(rows), capacity):
+            part = slice(first, first + capacity)
+            computed += self._bring(rows[part])
+            slots, weight = self.slot[rows[part]], weights[part]
+
+            def work(begin: int, end: int, slots: np.ndarray = slots, weight: Array = weight) -> None:
+                add_cached_rows(self.values, slots, weight, begin, end, scores)
+
+            in_parts(cuts, work)
+        return computed
+
+    def _bring(self, rows: np.ndarray) -> int:
+        """Make room in the ring and compute those that are not there."""
+        missing = rows[self.slot[rows] < 0]
+        if not len(missing):
+            return 0
+        while True:
+            if self.hand + len(missing) > len(self.owner):
+                self.hand = 0
+            place = slice(self.hand, self.hand + len(missing))
+            gone = self.owner[place][self.owner[place] >= 0]
+            self.slot[gone] = -1
+            self.owner[place] = -1
+            again = rows[self.slot[rows] < 0]
+            if len(again) == len(missing):
+                break
+            missing = again  # some that are needed now were in the way
+        self.slot[missing] = np.arange(place.start, place.stop)
+        self.owner[place] = missing
+        self.columns.fill(missing, self.values[:, place])
+        self.hand = place.stop
+        return len(missing)
+
+
+class KeptRows:
+    """Rows of K over all samples, as many as were needed so far; all of them where K is held."""
+
+    def __init__(self, K: KernelMatrix):
+        self.slot = np.arange(K.n) if K.held else np.full(K.n, -1)
+        self.columns = None if K.held else K.columns(np.arange(K.n))
+        self.features = NOTHING  # from which the compiled loop can make rows itself
+        if self.columns is None:
+            self.values = K.array() if K.array().flags.writeable else K.array().copy()  # compiled for one kind only
+            return
+        gaussian = self.columns.gaussian_features()
+        if gaussian is not None:
+            self.features = gaussian
+        self.values = np.empty((K.n, K.n), dtype=self.columns.dtype)  # memory that is never touched costs nothing
+
+    @property
+    def count(self) -> int:
+        return int(self.slot.max(initial=-1)) + 1
+
+    @property
+    def complete(self) -> bool:
+        """Is every row there, or made when it is needed?"""
+        return self.columns is None or self.features.size > 0
+
+    def bring(self, new: np.ndarray) -> None:
+        """Compute these rows, which are not there."""
+        assert self.columns is not None
+        begin, end = self.count, self.count + len(new)
+        self.values[begin:end] = self.columns.block(new, self.columns.picked)
+        self.slot[new] = np.arange(begin, end)
