@@ -12,7 +12,6 @@ solver asks for by array(). No n x n array is made before its size has been held
 """
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,6 @@ MEMORY_LIMIT = 2 * 2**30  # bytes, for kernel matrices and caches of their rows
 SMALL = 2**21  # bytes of a float64 matrix that is stored without being asked for
 TILE = 1024  # columns of a tile; with as many rows it stays in the cache while it is worked on
 PANEL = 32 * 2**20  # bytes of features of the columns that one tiled product holds
-FEATURES = 2**22  # bytes of the features of all rows that are kept
 EXP = 10  # multiplications that an exponential is worth
 NOT_POSITIVE = "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."
 
@@ -171,22 +169,12 @@ class TiledKernel(KernelMatrix):
         self.n = len(self.points)
         self.accuracy = self.points.accuracy
         self._stored: StoredKernel | None = None
-        self._made: dict[Any, Features] = {}
         if 8 * self.size <= min(SMALL, memory_limit):
             self.array()
 
     @property
     def held(self):
         return self._stored is not None
-
-    def _features(self, picked, dtype=np.float64) -> Features:
-        """Of some rows; where those of all are small they are made once."""
-        if 8 * self.n * (self.points.d + 2) > FEATURES:
-            return self.points.features(picked, dtype)
-        if dtype not in self._made:
-            everyone = slice(0, self.n)
-            self._made[dtype] = self.points.features(everyone, dtype)
-        return self._made[dtype].part(picked)
 
     @property
     def work(self):
@@ -204,13 +192,13 @@ class TiledKernel(KernelMatrix):
         step = max(TILE, PANEL // (8 * (self.points.d + 2)))
         for first in range(0, len(support), step):
             cols = support[first : first + step]
-            features = self._features(cols)
+            features = self.points.features(cols)
 
             def work(begin: int, end: int, features: Features = features, weights: Array = v[cols]) -> None:
                 room = np.empty(TILE * TILE)
                 for at in range(begin, end, TILE):
                     part = slice(at, min(at + TILE, end))
-                    rows = self._features(part if picked is None else picked[part])
+                    rows = self.points.features(part if picked is None else picked[part])
                     for a in range(0, len(features), TILE):
                         some = features.part(slice(a, a + TILE))
                         tile = room[: len(rows) * len(some)].reshape(len(rows), len(some))
@@ -228,12 +216,12 @@ class TiledKernel(KernelMatrix):
         return out
 
     def _fill(self, rows, cols, out: np.ndarray) -> None:
-        features = self._features(cols)
+        features = self.points.features(cols)
 
         def work(begin: int, end: int) -> None:
             for at in range(begin, end, TILE):
                 some = slice(at, min(at + TILE, end))
-                mine = self._features(some if isinstance(rows, slice) else rows[some])
+                mine = self.points.features(some if isinstance(rows, slice) else rows[some])
                 for a in range(0, len(features), TILE):
                     out[some, a : a + TILE] = self.kernel.between(mine, features.part(slice(a, a + TILE)))
 
@@ -268,7 +256,7 @@ class _TiledColumns(Columns):
 
     def __init__(self, K: TiledKernel, picked: np.ndarray, dtype=np.float32):
         super().__init__(K, picked, dtype)
-        self.features = K._features(slice(0, K.n) if len(picked) == K.n else picked, dtype)
+        self.features = K.points.features(slice(0, K.n) if len(picked) == K.n else picked, dtype)
 
     def gaussian_features(self):
         plain = self.K.kernel.name == "rbf" and not self.K.points.sparse and not self.K.points.rough

@@ -47,6 +47,7 @@ LEAST_WIDTH = 32  # features from which that is worth a thought
 WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the fourth digit
 RANGE = 1e30  # of float32, with room
 CONSTANTS = 32  # features, and rows, from which it pays to look for constant columns
+FEATURES = 2**22  # bytes of features of all rows that are kept
 CHUNK = 2**19  # bytes of rows that are prepared at a time
 PANEL_BYTES = 2**19  # of sparse rows made dense for one product: they should stay in the cache
 
@@ -142,7 +143,7 @@ class Points:
             self.centre = like.centre
             if like.sparse != self.sparse:
                 self.Z = sp.csr_array(self.Z) if like.sparse else self.Z.toarray()
-        self._prepared: dict[Any, Any] = {}  # features of all rows by precision, where they are sparse
+        self._prepared: dict[Any, Any] = {}  # features of all rows of Z by precision; those who take some share it
         largest = float(np.max(self._squares(), initial=0.0))
         self.accuracy, self.rough = _accuracy(kernel, d, largest)
         self.wide = _is_wide(kernel, d, largest)
@@ -176,7 +177,7 @@ class Points:
         for first in range(0, len(index), 1024):
             changes |= (self.Z[index[first : first + 1024]] != self.Z[index[0]]).any(axis=0)
         fewer = copy(self)
-        fewer.columns = np.flatnonzero(changes) if not changes.all() else None
+        fewer.columns, fewer._prepared = np.flatnonzero(changes) if not changes.all() else None, {}
         return fewer
 
     def _squares(self) -> Array:
@@ -185,12 +186,14 @@ class Points:
             return Sparse(self.Z if self.index is None else self.Z[self.index]).squared_norms
         out = np.empty(len(self))
         for first in range(0, len(self), 1024):
-            rows = self._rows(slice(first, first + 1024), np.float64)
+            part = slice(first, first + 1024)
+            rows = self._rows(part if self.index is None else self.index[part], np.float64)
             np.einsum("ij,ij->i", rows, rows, out=out[first : first + 1024])
         return out
 
     def _rows(self, picked, dtype):
-        rows = self.Z[picked if self.index is None else self.index[picked]]
+        """These rows of Z, shifted."""
+        rows = self.Z[picked]
         if self.columns is not None:
             rows = rows[:, self.columns]
         rows = rows.astype(dtype if self.centre is None else np.float64)
@@ -199,16 +202,22 @@ class Points:
         return rows
 
     def features(self, picked=slice(None), dtype=np.float64) -> Features:
-        """Those of the picked rows."""
-        d, width = self.Z.shape[1], self.d
+        """Those of the picked rows; where those of all rows of Z are few, or sparse, they are made once and shared."""
+        n, d = self.Z.shape
+        dtype, picked = np.dtype(dtype), picked if self.index is None else self.index[picked]
+        if self.sparse or 8 * n * (self.d + 2) <= FEATURES:
+            if dtype not in self._prepared:
+                make = self._sparse_features if self.sparse else self._dense_features
+                self._prepared[dtype] = make(slice(0, n), dtype)
+            return Features(self._prepared[dtype][picked], d, dtype, self.rough)
+        return Features(self._dense_features(picked, dtype), d, dtype, self.rough)
+
+    def _dense_features(self, picked, dtype) -> np.ndarray:
+        """Of these rows of Z."""
         if self.kernel.name not in DISTANCES:
-            return Features(self._rows(picked, dtype), d, np.dtype(dtype))
-        if self.sparse:
-            everyone = self._sparse_features(dtype)
-            return Features(
-                everyone[picked if self.index is None else self.index[picked]], d, np.dtype(dtype), self.rough
-            )
-        picked = np.arange(len(self))[picked] if isinstance(picked, slice) else picked
+            return self._rows(picked, dtype)
+        picked = np.arange(self.Z.shape[0])[picked] if isinstance(picked, slice) else picked
+        width = self.d
         values = np.empty((len(picked), width + 2), dtype=dtype)
         step = max(1, CHUNK // (8 * max(width, 1)))
         for first in range(0, len(picked), step):  # so that the float64 rows stay in the cache
@@ -218,24 +227,25 @@ class Points:
             part[:, :width] = rows
             part[:, width] = 1.0
             part[:, width + 1] = -0.5 * np.einsum("ij,ij->i", rows, rows)
-        return Features(values, d, np.dtype(dtype), self.rough)
+        return values
 
-    def _sparse_features(self, dtype) -> sp.csr_array:
-        """Of all rows of Z, made once: each row with two more entries, 1 and -|u|^2 / 2."""
-        if dtype not in self._prepared:
-            n, d = self.Z.shape
-            rows = Sparse(self.Z.astype(np.float64))
-            rows.csr.data *= _scale(self.kernel)
-            indptr = self.Z.indptr + 2 * np.arange(n + 1, dtype=self.Z.indptr.dtype)
-            ends = indptr[1:]
-            own = np.ones(indptr[-1], dtype=bool)
-            own[ends - 1] = own[ends - 2] = False
-            data, indices = np.empty(len(own), dtype=dtype), np.empty(len(own), dtype=self.Z.indices.dtype)
-            data[own], indices[own] = rows.csr.data, self.Z.indices
-            data[ends - 2], indices[ends - 2] = 1.0, d
-            data[ends - 1], indices[ends - 1] = -0.5 * rows.squared_norms, d + 1
-            self._prepared[dtype] = sp.csr_array((data, indices, indptr), shape=(n, d + 2))
-        return self._prepared[dtype]
+    def _sparse_features(self, picked, dtype) -> sp.csr_array:
+        """The same in CSR: for kernels of the distance each row has two more entries, 1 and -|u|^2 / 2."""
+        if self.kernel.name not in DISTANCES:
+            return self._rows(picked, dtype)
+        Z = self.Z[picked]
+        n, d = Z.shape
+        rows = Sparse(Z.astype(np.float64))
+        rows.csr.data *= _scale(self.kernel)
+        indptr = Z.indptr + 2 * np.arange(n + 1, dtype=Z.indptr.dtype)
+        ends = indptr[1:]
+        own = np.ones(indptr[-1], dtype=bool)
+        own[ends - 1] = own[ends - 2] = False
+        data, indices = np.empty(len(own), dtype=dtype), np.empty(len(own), dtype=Z.indices.dtype)
+        data[own], indices[own] = rows.csr.data, Z.indices
+        data[ends - 2], indices[ends - 2] = 1.0, d
+        data[ends - 1], indices[ends - 1] = -0.5 * rows.squared_norms, d + 1
+        return sp.csr_array((data, indices, indptr), shape=(n, d + 2))
 
     def diagonal(self) -> Array:
         """k(x, x)"""
