@@ -1,12 +1,12 @@
 # Each target builds its own environment in .venv when it needs one: python3 and make are enough.
-# The rivals of bench-linear and bench-kernel live apart, in .venv-bench.
+# The rivals of bench-linear, bench-kernel and bench-large live apart, in .venv-bench.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BENCH := .venv-bench
 
-.PHONY: demo test lint bench bench-linear bench-kernel bench-hyperpass fuzz clean
+.PHONY: demo test lint bench bench-linear bench-kernel bench-large bench-hyperpass bench-out-of-core fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,11 +37,17 @@ bench: $(READY)
 bench-hyperpass: $(READY)
 	$(BIN)/python -m benchmarks.hyperpass $(ARGS)
 
+bench-out-of-core: $(READY)
+	$(BIN)/python -m benchmarks.out_of_core $(ARGS)
+
 bench-linear: $(BENCH)/ready
 	$(BENCH)/bin/python -m benchmarks.linear $(ARGS)
 
 bench-kernel: $(BENCH)/ready
 	$(BENCH)/bin/python -m benchmarks.kernel $(ARGS)
+
+bench-large: $(BENCH)/ready
+	$(BENCH)/bin/python -m benchmarks.large $(ARGS)
 
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)

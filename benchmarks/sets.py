@@ -150,6 +150,14 @@ def split_covtype(home: Path, n: int = 50_000) -> Split:
     return Split(X[train], y[train], X[test], y[test])
 
 
+def split_covtype_all(home: Path) -> Split:
+    """The same, all rows: a tenth, drawn at random, for the test."""
+    X, y = covtype(home)
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = np.split(order, [9 * len(y) // 10])
+    return Split(X[train], y[train], X[test], y[test])
+
+
 def split_mnist(home: Path) -> Split:
     """Grey values from 0 to 1."""
 
@@ -179,6 +187,7 @@ SPLITS = {
     "letter": split_letter,
     "pendigits": split_pendigits,
     "covtype": split_covtype,
+    "covtype_all": split_covtype_all,
     "mnist": split_mnist,
     "toy_two": lambda _home: clouds(2),
     "toy_four": lambda _home: clouds(4),

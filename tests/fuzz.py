@@ -26,6 +26,7 @@ import traceback
 import warnings
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 
@@ -36,17 +37,22 @@ from reference import dual_value, is_positive_semidefinite, kernel_primal_value,
 from sklearn.exceptions import ConvergenceWarning
 
 from primalsvm import certificate as judge
+from primalsvm import chunks as chunks_module
 from primalsvm import problem as problem_module
+from primalsvm.chunks import Chunked, as_chunks
+from primalsvm.kernels import Kernel
 from primalsvm.linear_svc import LinearSVC
 from primalsvm.losses import Hinge, Huber, Loss, SquaredHinge
-from primalsvm.matrix import as_matrix
+from primalsvm.matrix import Dense, Matrix, as_matrix
 from primalsvm.problem import KernelProblem, LinearProblem, Problem
+from primalsvm.reduced import Basis, Mapped
 from primalsvm.solve import Solver, solve
 
 SEEDS_PER_RUN = 1_000_000  # problem i of run s has the seed s * SEEDS_PER_RUN + i
 SOLVE_SHARE = 0.1  # of the problems also go through every solver
 ESTIMATOR_SHARE = 0.04  # ... and through LinearSVC
-STORAGES = ("dense", "csr32", "csr64", "linear kernel", "rbf kernel")
+DRAWN = ("dense", "csr32", "csr64", "linear kernel", "rbf kernel")
+STORAGES = (*DRAWN, "mapped")
 ROUNDED = fmpq(1, 2**51)  # relative error of a quotient of a difference: relative_gap is made of bounds, it is none
 EXAMPLES = 5  # seeds named for each remarkable thing
 
@@ -145,7 +151,7 @@ def log_uniform(rng, low: float, high: float, size=None):
 def make_case(seed: int) -> Case:
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(1, 11)), int(rng.integers(1, 6))
-    storage = str(rng.choice(STORAGES, p=(0.3, 0.15, 0.15, 0.25, 0.15)))
+    storage = str(rng.choice(DRAWN, p=(0.3, 0.15, 0.15, 0.25, 0.15)))
     dtype = np.float32 if rng.random() < 0.4 else np.float64
     y = draw_labels(rng, n)
     X = draw_rows(rng, y, d)
@@ -159,10 +165,31 @@ def make_case(seed: int) -> Case:
         "intercept_scaling": float(rng.choice((0.1, 1.0, 30.0))),
     }
     if "kernel" not in storage:
-        return Case(seed, X, LinearProblem(X=as_matrix(store(X, storage)), **common), storage, None, rng)
+        matrix, exact_X, storage = draw_matrix(seed, X, storage)
+        return Case(seed, exact_X, LinearProblem(X=matrix, **common), storage, None, rng)
     exact = rbf(rng, X) if storage == "rbf kernel" else None
     K = round_kernel(rng, X, exact, dtype)
     return Case(seed, X, KernelProblem(K=K, **common), storage, exact, rng)
+
+
+def draw_matrix(seed: int, X: np.ndarray, storage: str) -> tuple[Matrix, np.ndarray, str]:
+    """(X as it is stored, X exactly, the storage): now and then in pieces, or the features of a basis, G R."""
+    rng = np.random.default_rng([seed, 1])  # apart, so that all else stays what it was without this
+    kind = rng.random()
+    if kind < 0.15:
+        return Chunked(as_chunks(store(X, storage), memory_limit=rng.choice((1.0, 1e9)))), X, storage
+    if kind < 0.5 and storage == "dense":
+        d = X.shape[1]
+        R = np.triu(rng.standard_normal((d, d)) * log_uniform(rng, 1e-3, 1e3, (d, 1)))
+        R[np.diag_indices(d)] += np.sign(R.diagonal()) * 0.1
+        basis = Basis(Kernel(), np.arange(d), X[:0], np.linalg.inv(R).T, R)
+        rows, columns = X.tolist(), R.T.tolist()
+        exact = [
+            [sum((Fraction(a) * Fraction(b) for a, b in zip(g, r, strict=True)), Fraction(0)) for r in columns]
+            for g in rows
+        ]
+        return Mapped(Dense(X), basis), np.array(exact, dtype=object), "mapped"
+    return as_matrix(store(X, storage)), X, storage
 
 
 def draw_labels(rng, n: int) -> np.ndarray:
@@ -599,7 +626,7 @@ def attack_estimator(refuter: Refuter) -> None:
     case = refuter.case
     p = case.problem
     scaled = p.intercept == "penalized" and p.intercept_scaling != 1.0
-    if p.kind != "linear" or scaled or len(np.unique(p.y[p.cost > 0])) < 2:
+    if p.kind != "linear" or case.storage == "mapped" or scaled or len(np.unique(p.y[p.cost > 0])) < 2:
         return
     X = store(case.X, case.storage)
     intercept = {"none": False, "free": True, "penalized": "penalized"}[p.intercept]
@@ -611,6 +638,7 @@ def attack_estimator(refuter: Refuter) -> None:
 
 def work(seeds: range) -> Summary:
     problem_module.WORTHWHILE = 1  # derive scores from the last ones, as large kernel problems do
+    chunks_module.PIECE_BYTES = 64  # a row or a few
     summary = Summary()
     for seed in seeds:
         refute(seed, summary)

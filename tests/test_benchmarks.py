@@ -21,6 +21,7 @@ from benchmarks import (  # noqa: E402
     kernel_peers,
     kernel_report,
     kernel_worker,
+    large,
     linear,
     linear_extras,
     linear_report,
@@ -110,6 +111,19 @@ def test_hyperpass_prints_its_table_and_draws_the_figures(tmp_path):
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
     for record in map(json.loads, records.read_text().splitlines()):
         assert record["iteration"] >= 1 and record["passes"] > 0 and record["seconds"] > 0
+
+
+def test_out_of_core_trains_from_every_kind_of_file(tmp_path):
+    pytest.importorskip("pyarrow", reason="Parquet needs it")
+    done = run("--toy", "--jsonl", str(tmp_path / "runs.jsonl"), module="benchmarks.out_of_core")
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert [record["file"] for record in records] == ["npy", "parquet", "svmlight"]
+    for record in records:
+        assert (record["rows"], record["features"], record["relative_gap"] <= 1e-3) == (3000, 20, True)
+        assert record["passes"] > 3 and record["peak_MB"] > 50 and record["total"] > record["seconds"] > 0
+        assert f"{record['peak_MB']:.0f}" in done.stdout
+    assert max(r["dual"] for r in records) <= min(r["primal"] for r in records) * (1 + 1e-12)  # svmlight has 16 digits
 
 
 # benchmarks.linear ----------------------------------------------------------------------------------------------------
@@ -530,3 +544,27 @@ def test_the_kernel_extras_run(monkeypatch, cache, tmp_path, capsys):
     assert [line["what"] for line in (small, large, memory)] == ["newton", "newton", "memory"] and small["commit"]
     assert small["relative_gap"] <= 1e-6 and small["solver"] == "newton" and small["steps"] > 0
     assert "failure" in large and memory["relative_gap"] <= 1e-3
+
+
+# benchmarks.large -----------------------------------------------------------------------------------------------------
+def test_large_puts_every_side_into_the_table(tmp_path):
+    folder = ["--cache", tmp_path, "--jsonl", tmp_path / "runs.jsonl", "--table", tmp_path / "t.md"]
+    few = ["--sets", "toy_two", "--sizes", "10", "--only", "primalsvm,nystroem", "--cap", "300"]
+    done = run(*map(str, [*folder, *few, "--figure", tmp_path / "f.png"]), module="benchmarks.large")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert [line["side"] for line in lines] == [*large.OURS, "nystroem + linear", "nystroem + sgd"]
+    assert all(0 <= line["test_error"] <= 0.5 and line["seconds"] > 0 and line["memory"] >= 0 for line in lines)
+    assert all(line["relative_gap"] <= 1e-3 for line in lines[:3])
+    assert (tmp_path / "t.md").read_text().count("| 10 | primalsvm") == 3
+    assert (tmp_path / "f.png").stat().st_size > 5000
+
+
+def test_large_counts_a_run_that_takes_too_long(tmp_path):
+    options = large.parse(["--sets", "toy_two", "--table", str(tmp_path / "t.md"), "--figure", str(tmp_path / "f.png")])
+    spec = {"set": "toy_two", "size": 10}
+    slow = spec | {"side": large.RIVAL} | large.run({"threads": 1, "side": "greedy"}, 0.01, tmp_path / "log")
+    assert slow["capped"]
+    fast = spec | {"side": large.OURS[0], "seconds": 0.001, "test_error": 0.1, "memory": 0}
+    large.report([slow, fast], options)
+    assert "| > 10.0 |" in (tmp_path / "t.md").read_text()

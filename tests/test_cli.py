@@ -154,6 +154,20 @@ def test_train_with_a_kernel(data, tmp_path):
     assert load(tmp_path / "m.psvm").gamma == "scale"
 
 
+def test_train_with_a_basis(data, tmp_path):
+    data, path = data[0] / "train.svm", tmp_path / "basis.psvm"
+    basis = ["--kernel", "rbf", "--approximation", "greedy", "--basis", "12", "--loss", "squared_hinge"]
+    rows = table(done("train", data, *basis, "--seed", "3", "-o", path))
+    assert rows["approximation"].startswith("greedy") and int(rows["support"]) <= 12
+    model = load(path)
+    assert (model.approximation, model.n_basis, model.random_state) == ("greedy", 12, 3)
+    pieces = table(done("train", data, *basis, "--seed", "3", "--memory-limit", "100"))
+    assert float(pieces["passes"]) > 2 and pieces["support"] == rows["support"]
+    grown = table(done("train", data, *basis, "--grow", "gap"))
+    assert grown["exact gap"].endswith("%")
+    assert "--basis goes with a kernel" in refusal("train", data, "--basis", "5")
+
+
 @pytest.mark.parametrize("intercept, value", [("free", True), ("none", False)])
 def test_intercepts(intercept, value, data, tmp_path):
     done("train", data[0] / "train.svm", "-o", tmp_path / "m.psvm", "--intercept", intercept)
@@ -355,7 +369,7 @@ BAD_TRAINING = {
     "unknown solver": (SVM, ["--solver", "magic"], "solver must be auto, one of"),
     "solver of another loss": (SVM, ["--solver", "pegasos"], "pegasos needs a Lipschitz loss"),
     "gamma without a kernel": (SVM, ["--gamma", "1"], "--gamma goes with a kernel; add for instance --kernel rbf"),
-    "memory without a kernel": (SVM, ["--memory-limit", "1G"], "--memory-limit goes with a kernel"),
+    "rows in pieces": (SVM, ["--memory-limit", "0", "--solver", "dual_coordinate_ascent"], "needs all rows in memory"),
     "gamma": (SVM, ["--kernel", "rbf", "--gamma", "wide"], "gamma must be scale, auto or a number, got 'wide'"),
     "gamma < 0": (SVM, ["--kernel", "rbf", "--gamma", "-1"], "gamma must be 'scale', 'auto' or a finite number above"),
     "memory": (SVM, ["--kernel", "rbf", "--memory-limit", "much"], "memory_limit must be a size such as 500M or 2G"),

@@ -518,4 +518,4 @@ def test_a_kernel_matrix_is_square(K):
 def test_offers_say_what_a_solver_may_need(loss):
     offers = wrap(np.eye(2), [1.0, -1.0], [1.0, 1.0], loss, "free").offers
     traits = {"hinge": {"lipschitz"}, "squared_hinge": {"smooth"}, "huber": {"smooth", "lipschitz"}}
-    assert offers == {"linear"} | traits[loss.name]
+    assert offers == {"linear", "rows"} | traits[loss.name]

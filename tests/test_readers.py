@@ -101,7 +101,7 @@ def test_npz_sparse_as_scipy_writes_it_plus_y(write, tmp_path, layout, container
 def test_format_overrules_the_suffix(write):
     assert read_data(write("a.svm", "y,u\n1,2\n"), format="csv").X.tolist() == [[2]]
     assert read_data(write("a.csv", SVMLIGHT), format="svmlight").X.toarray().tolist() == SVMLIGHT_X
-    with pytest.raises(DataError, match="svmlight, csv, tsv, npz, not 'arff'"):
+    with pytest.raises(DataError, match="svmlight, csv, tsv, npz, npy, parquet, not 'arff'"):
         read_data("a.arff", format="arff")
 
 

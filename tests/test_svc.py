@@ -20,10 +20,10 @@ from sklearn.svm import SVC as SklearnSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from primalsvm import SVC, Huber, Record, certify
+from primalsvm.gamma import kernel_gamma
 from primalsvm.kernel_matrix import TiledKernel
 from primalsvm.solve import Solver
 from primalsvm.solvers import DualCoordinateAscent, ProjectedGradient
-from primalsvm.svc import kernel_gamma
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")
 
@@ -46,6 +46,8 @@ NO_KERNEL = {
         SVC("laplacian", gamma="auto"),
         SVC("wendland", gamma=0.1),
         SVC("precomputed"),
+        SVC(approximation="greedy", n_basis=40),
+        SVC(approximation="cholesky", n_basis=40, loss="squared_hinge", grow="validation", multi_class="ovr"),
     ],
     expected_failed_checks=lambda model: NO_KERNEL if model.kernel == "precomputed" else {},
     xfail_strict=True,

@@ -5,11 +5,13 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from .certificate import Certificate
+from .chunks import Chunks, as_chunks
 from .losses import Hinge, Huber, SquaredHinge
 from .problem import KernelProblem, LinearProblem
 from .solve import Record, Result, Solver, Start, solve
 
 if TYPE_CHECKING:
+    from .chunk_files import open_chunks
     from .claims import certify
     from .linear_svc import LinearSVC
     from .paths import linear_path
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SVC",
     "Certificate",
+    "Chunks",
     "Hinge",
     "Huber",
     "KernelProblem",
@@ -29,9 +32,11 @@ __all__ = [
     "Solver",
     "SquaredHinge",
     "Start",
+    "as_chunks",
     "certify",
     "linear_path",
     "load",
+    "open_chunks",
     "save",
     "solve",
 ]
@@ -43,6 +48,7 @@ _LATER = {
     "certify": "claims",
     "linear_path": "paths",
     "load": "persistence",
+    "open_chunks": "chunk_files",
     "save": "persistence",
 }
 

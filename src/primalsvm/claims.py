@@ -28,6 +28,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, chec
 
 from .certificate import Certificate, certificate
 from .classifier import INTERCEPTS
+from .gamma import kernel_gamma
 from .kernel_matrix import KernelMatrix, kernel_matrix
 from .kernels import Kernel
 from .linear_svc import LinearSVC
@@ -35,8 +36,8 @@ from .losses import Array, Loss, make_loss
 from .matrix import Matrix, as_matrix, one_blas_thread
 from .model_files import ForeignModel, read_model_file
 from .multiclass import Part, scatter, split
-from .problem import KernelProblem, LinearProblem
-from .svc import SVC, WITH_GAMMA, kernel_gamma, plain_rows
+from .problem import LinearProblem
+from .svc import SVC, WITH_GAMMA, judge_expansion, plain_rows
 
 
 class Answer(NamedTuple):
@@ -170,22 +171,16 @@ def _judge(claim: Claim, answer: Answer, matrix: Any, cost: Array, part: Part) -
         "intercept": claim.intercept,
         "intercept_scaling": claim.intercept_scaling,
     }
-    y, cost, n = part.y, part.take(cost), len(cost)
+    y, cost = part.y, part.take(cost)
     if claim.kernel is None:
         if len(answer.coef) != matrix.shape[1]:
             raise ValueError(f"the model has {len(answer.coef)} features, X has {matrix.shape[1]}.")
         X = matrix if part.rows is None else matrix.take(part.rows)
         return certificate(LinearProblem(y=y, cost=cost, X=X, **facts), answer.coef, answer.b, alpha)
-    mine = np.arange(n) if part.rows is None else part.rows
-    others = np.setdiff1d(answer.rows, mine)  # no samples of this problem: they join it without weight
-    rows, f = np.concatenate([mine, others]), scatter(answer.coef, answer.rows, matrix.n)
-    if not np.array_equal(rows, np.arange(matrix.n)):
-        matrix, f = matrix.take(rows), f[rows]
-    y, cost = np.concatenate([y, np.ones(len(others))]), np.concatenate([cost, np.zeros(len(others))])
-    alpha = None if alpha is None else np.concatenate([alpha, np.zeros(len(others))])
     # polishing works on the full matrix again and again: only where the model brings no dual point of this problem
     deep = alpha is None or claim.changed
-    return certificate(KernelProblem(y=y, cost=cost, K=matrix, **facts), f, answer.b, alpha, deep=deep)
+    facts |= {"y": y, "cost": cost}
+    return judge_expansion(matrix, answer.rows, answer.coef, answer.b, alpha, part, facts, deep=deep)
 
 
 # --- readers --------------------------------------------------------------------------------------------------------

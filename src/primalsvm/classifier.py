@@ -26,9 +26,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import (
+    _check_n_features,
+    _check_sample_weight,
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+)
 
 from .certificate import Certificate
+from .chunks import Chunks, check_finite
 from .losses import Array, make_loss
 from .matrix import one_blas_thread
 from .multiclass import Part, join, split
@@ -64,15 +71,15 @@ class Prepared(NamedTuple):
 class CertifiedClassifier(ClassifierMixin, BaseEstimator):
     """Base of the classifiers; see the module's text for what one must have."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Fit the model and prove how good it is.
 
         Ctrl-C leaves the model fitted with the best iterate and its certificate, then raises KeyboardInterrupt.
 
         Parameters
         ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-        y : array-like (n_samples,)
+        X : array-like, sparse matrix or Chunks (n_samples, n_features); of kernels, Chunks need an approximation
+        y : array-like (n_samples,); of Chunks that have labels it may be left out
         sample_weight : array-like (n_samples,), default=None
             Factors on C; a weight of zero is the same as leaving the sample out.
 
@@ -86,7 +93,8 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         """Scores: above zero for classes_[1] where there are two classes, else (n_samples, n_classes)."""
         check_is_fitted(self, "intercept_")
-        return join(self._scores(X) + self.intercept_, len(self.classes_), self.multi_class)
+        scores = self._scores_in_pieces(X) if isinstance(X, Chunks) else self._scores(X)
+        return join(scores + self.intercept_, len(self.classes_), self.multi_class)
 
     def predict(self, X):
         """The class of each row."""
@@ -118,7 +126,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
     def _prepare(self, X, y, sample_weight) -> Prepared:
         """Validate everything; what is the same for every C."""
         self._check_params()
-        X, y = self._validate(X, y)
+        X, y = self._validate_pieces(X, y) if isinstance(X, Chunks) else self._validate(X, y)
         classes, labels = _classes(y)
         # of the classes, which are few, unless they are most of y: then it warns that y may be a regression's
         check_classification_targets(y if 2 * len(classes) > len(y) else np.repeat(classes, 3))
@@ -137,6 +145,35 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
             )
         parts = split(labels, classes, self.multi_class)
         return Prepared(self._matrix(X, weight, parts), X, by_class, classes, labels, parts)
+
+    def _validate_pieces(self, X: Chunks, y) -> tuple[Chunks, np.ndarray]:
+        y = X.y if y is None else y
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but {X.title} has no labels.")
+        self._check_columns(X, reset=True)
+        check_consistent_length(X, y)
+        return X, _check_y(y, estimator=self)
+
+    def _check_columns(self, X: Chunks, reset: bool) -> None:
+        """Their number and their names, as scikit-learn does; their numbers are checked when they are read."""
+        _check_n_features(self, X, reset=reset)
+        if reset:
+            self.__dict__.pop("feature_names_in_", None)
+            if X.names is not None:
+                self.feature_names_in_ = np.array(X.names, dtype=object)
+        elif X.names is not None and tuple(getattr(self, "feature_names_in_", X.names)) != X.names:
+            raise ValueError(f"The feature names should match those that were passed during fit; {X.title} has others.")
+
+    def _scores_in_pieces(self, X: Chunks) -> Array:
+        self._check_columns(X, reset=False)
+        scores = np.empty((X.shape[0], len(self.intercept_)))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were checked above
+            for k, piece in X.pieces():
+                begin, end = X.bounds[k : k + 2]
+                check_finite(piece, int(begin), X.title)
+                scores[begin:end] = self._scores(piece)
+        return scores
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
         """(parameter, is it right, what it must be)"""

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -50,9 +51,16 @@ app = typer.Typer(
 LossName = Literal["squared_hinge", "hinge", "huber"]
 InterceptName = Literal["free", "none", "penalized"]
 KernelName = Literal["linear", "rbf", "poly", "laplacian", "wendland"]
-DataPath = Annotated[Path, typer.Argument(metavar="DATA", help="svmlight, CSV, TSV or .npz; also .gz, .bz2, .xz.")]
-Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Label column of a CSV: name, or position from 0.")]
-FormatName = Literal["svmlight", "csv", "tsv", "npz"]
+DataPath = Annotated[
+    Path, typer.Argument(metavar="DATA", help="svmlight, CSV or TSV, also .gz, .bz2, .xz; .npz, .npy, Parquet.")
+]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="With the labels: name, or position from 0.")]
+Labels = Annotated[Path | None, typer.Option(metavar="FILE", help="A .npy file with the labels, of .npy or Parquet.")]
+FormatName = Literal["svmlight", "csv", "tsv", "npz", "npy", "parquet"]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Of rows or kernel matrices, as 500M or 2G; larger files are read in pieces."),
+]
 Format = Annotated[FormatName | None, typer.Option("--format", help="Of the data, where its name does not tell.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 
@@ -86,14 +94,21 @@ def train(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="MODEL", help="Save the model here.")] = None,
     test: Annotated[Path | None, typer.Option(metavar="DATA", help="Count the errors on this data too.")] = None,
     label: Label = None,
+    labels: Labels = None,
+    test_labels: Annotated[Path | None, typer.Option(metavar="FILE", help="The same of the test data.")] = None,
     file_format: Format = None,
     kernel: Annotated[KernelName, typer.Option(help="Of the similarity between samples.")] = "linear",
     gamma: Annotated[str | None, typer.Option(help="Of the kernel: scale (the default), auto or a number.")] = None,
     degree: Annotated[int | None, typer.Option(help="Of the poly kernel; 3 by default.")] = None,
     coef0: Annotated[float | None, typer.Option(help="Of the poly kernel; 0 by default.")] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="For kernel matrices, as 500M; 2G by default.")
+    approximation: Annotated[
+        Literal["greedy", "cholesky", "random"] | None, typer.Option(help="Of a kernel's model by a basis of samples.")
     ] = None,
+    basis: Annotated[int | None, typer.Option(help="Samples in that basis, at most; 1000 by default.")] = None,
+    grow: Annotated[
+        Literal["validation", "gap"] | None, typer.Option(help="Until that error, or the gap to the exact, is small.")
+    ] = None,
+    memory_limit: MemoryLimit = None,
     loss: Annotated[
         LossName | None, typer.Option(help="Of margins; squared_hinge by default, with a kernel hinge.")
     ] = None,
@@ -123,7 +138,13 @@ def train(
         from .readers import read_data
 
         options = {"loss": loss, "max_iter": max_iter, "multi_class": multi_class}
-        of_kernel = {"gamma": gamma, "degree": degree, "coef0": coef0, "memory_limit": memory_limit}
+        of_kernel: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        of_kernel |= {"approximation": approximation, "n_basis": basis, "grow": grow}
+        limit: float | None = _bytes(memory_limit)
+        if kernel != "linear":
+            of_kernel["memory_limit"] = limit if memory_limit else None
+            if approximation is None or grow == "gap":  # then all rows are in memory
+                limit = None
         model = _make_model(
             kernel,
             {name: value for name, value in of_kernel.items() if value is not None},
@@ -139,9 +160,10 @@ def train(
             **{name: value for name, value in options.items() if value is not None},
         )
         progress.say(f"reading {data}")
-        reading: dict[str, Any] = {"label": label, "format": file_format}
-        training = read_data(data, **reading)
+        reading: dict[str, Any] = {"label": label, "format": file_format, "memory_limit": limit}
+        training = progress.follow(read_data(data, labels=labels, **reading))
         width, names = training.X.shape[1], training.feature_names
+        reading["labels"] = test_labels
         testing = None if test is None else _read_for(test, width, names, kernel != "linear", **reading)
         progress.say("training")
         seconds, remarks = _fit(model, training)
@@ -152,6 +174,7 @@ def train(
             remarks.append(f"no test error: {test} has none of the model's labels.")
         report = {
             **_data_facts(data, training),
+            **_reading_facts(training),
             "classes": _class_counts(model, training),
             **_kernel_facts(model),
             "solver": model.solver_.name,
@@ -178,7 +201,9 @@ def predict(
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="After each label its scores, separated by tabs.")] = False,
     label: Label = None,
+    labels: Labels = None,
     file_format: Format = None,
+    memory_limit: MemoryLimit = None,
 ) -> None:
     """Print one predicted label per line.
 
@@ -191,24 +216,35 @@ def predict(
         from .persistence import write_whole
 
         classifier = _load_model(model)
-        reading: dict[str, Any] = {"label": label, "format": file_format, "label_required": False}
-        samples = _read_for(
-            data, classifier.n_features_in_, _names(classifier), hasattr(classifier, "kernel_"), **reading
-        )
+        keep = hasattr(classifier, "kernel_")
+        reading: dict[str, Any] = {"label": label, "labels": labels, "format": file_format, "label_required": False}
+        if keep and memory_limit:
+            raise ValueError("--memory-limit goes with a linear model; one with a kernel has all rows in memory.")
+        reading["memory_limit"] = None if keep else _bytes(memory_limit)
+        samples = _read_for(data, classifier.n_features_in_, _names(classifier), keep, **reading)
         classifier = _widened(classifier, samples.X.shape[1])
-        lines = _texts(_quietly(classifier.predict, samples.X))
-        if scores:
-            values = np.reshape(_quietly(classifier.decision_function, samples.X), (len(lines), -1))
-            lines = ["\t".join([line, *map(repr, row)]) for line, row in zip(lines, values.tolist(), strict=True)]
+        found = _quietly(classifier.predict, samples.X)
+        values = np.reshape(_quietly(classifier.decision_function, samples.X), (len(found), -1)) if scores else None
+
+        def lines(start: int) -> str:
+            part = slice(start, start + 1000)
+            texts = _texts(found[part])
+            if values is not None:
+                texts = [
+                    "\t".join([text, *map(repr, row)]) for text, row in zip(texts, values[part].tolist(), strict=True)
+                ]
+            return "".join(text + "\n" for text in texts)
+
+        starts = range(0, len(found), 1000)
         if output is not None:
-            write_whole(output, "".join(line + "\n" for line in lines).encode())
+            write_whole(output, b"".join(lines(start).encode() for start in starts))
         else:  # in pieces: an unbuffered stdout (PYTHONUNBUFFERED) does not notice that a long write was cut short
-            for start in range(0, len(lines), 1000):
-                print("\n".join(lines[start : start + 1000]))
+            for start in starts:
+                print(lines(start), end="")
             sys.stdout.flush()
-        error = _error_rate(classifier, samples)
+        error = _error_rate(classifier, samples, found)
         if error is not None:
-            say(f"error rate {error:.2%} ({round(error * len(lines))} of {len(lines)})")
+            say(f"error rate {error:.2%} ({round(error * len(found))} of {len(found)})")
 
 
 @app.command(epilog="Example: primalsvm certify liblinear.model heart.svm --C 1")
@@ -221,6 +257,7 @@ def certify(
     loss: Annotated[LossName | None, typer.Option(help="Judge by this loss, not by the model's own.")] = None,
     intercept: Annotated[InterceptName | None, typer.Option(help="Judge by this one, not by the model's own.")] = None,
     label: Label = None,
+    labels: Labels = None,
     file_format: Format = None,
     as_json: AsJson = False,
 ) -> None:
@@ -234,7 +271,7 @@ def certify(
         from .model_files import looks_like_model_file, read_model_file
 
         progress.say(f"reading {data}")
-        reading: dict[str, Any] = {"label": label, "format": file_format}
+        reading: dict[str, Any] = {"label": label, "labels": labels, "format": file_format}
         kind = looks_like_model_file(model)
         if kind is None:
             judged: Any = _load_model(model)
@@ -281,7 +318,7 @@ def _make_model(kernel: str, of_kernel: dict[str, Any], **options) -> Any:
         from .linear_svc import LinearSVC
 
         if of_kernel:
-            option = "--" + next(iter(of_kernel)).replace("_", "-")
+            option = "--" + next(iter(of_kernel)).replace("n_basis", "basis").replace("_", "-")
             raise ValueError(f"{option} goes with a kernel; add for instance --kernel rbf, or leave it out.")
         return LinearSVC(**options)
     from .svc import SVC
@@ -292,12 +329,17 @@ def _make_model(kernel: str, of_kernel: dict[str, Any], **options) -> Any:
             of_kernel["gamma"] = float(gamma)
         except ValueError:
             raise ValueError(f"gamma must be scale, auto or a number, got {gamma!r}.") from None
-    if "memory_limit" in of_kernel:
-        size = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", of_kernel["memory_limit"], re.IGNORECASE)
-        if not size:
-            raise ValueError(f"memory_limit must be a size such as 500M or 2G, got {of_kernel['memory_limit']!r}.")
-        of_kernel["memory_limit"] = float(size[1]) * 1024 ** " KMGT".index(size[2].upper() or " ")
     return SVC(kernel, **of_kernel, **options)
+
+
+def _bytes(limit: str | None) -> float:
+    """The --memory-limit as a number."""
+    from .kernel_matrix import MEMORY_LIMIT
+
+    size = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", limit or f"{MEMORY_LIMIT}", re.IGNORECASE)
+    if not size:
+        raise ValueError(f"memory_limit must be a size such as 500M or 2G, got {limit!r}.")
+    return float(size[1]) * 1024 ** " KMGT".index(size[2].upper() or " ")
 
 
 def _load_model(path: Path) -> LinearSVC | SVC:
@@ -336,24 +378,35 @@ def _read_for(path: Path, width: int | None, names: tuple[str, ...] | None, keep
     """
     from scipy.sparse import issparse
 
+    from .chunks import Chunks
     from .readers import Data, DataError, read_data
 
     try:
         data = read_data(path, n_features=width, **reading)
     except DataError:
         wide = read_data(path, **reading)  # whatever else is wrong is raised again
-        if width is None or not issparse(wide.X) or wide.X.shape[1] <= width:
+        sparse = wide.X.sparse if isinstance(wide.X, Chunks) else issparse(wide.X)
+        if width is None or not sparse or wide.X.shape[1] <= width:
             raise
         effect = "which are zero in its support vectors" if keep else "the others count for nothing"
         say(f"note: {path} has {wide.X.shape[1]} features, the model {width}; {effect}")
-        return Data(wide.X if keep else wide.X[:, :width], wide.y, None)
+        return Data(wide.X if keep else _columns(wide.X, range(width)), wide.y, None)
     if not names or not data.feature_names or data.feature_names == names:
         return data
     if len(set(names)) < len(names) or sorted(data.feature_names) != sorted(names):
         odd = sorted(set(data.feature_names) - set(names)) or ["none, but some come twice"]
         raise ValueError(f"{path}: its columns are not the model's; unknown to the model: {short_list(odd)}.")
     order = [data.feature_names.index(name) for name in names]
-    return Data(data.X[:, order], data.y, names)
+    return Data(_columns(data.X, order), data.y, names)
+
+
+def _columns(X: Any, columns: Sequence[int]) -> Any:
+    """X[:, columns]"""
+    from .chunks import Chunks
+
+    if not isinstance(X, Chunks):
+        return X[:, columns]
+    return X.map(lambda piece: piece[:, columns], len(columns), row_bytes=0)
 
 
 def _check_labels(path: Path, data: Data, classes: np.ndarray) -> None:
@@ -393,19 +446,39 @@ def _texts(labels: np.ndarray) -> list[str]:
     return [str(int(x)) if isinstance(x, float) and x.is_integer() else str(x) for x in labels.tolist()]
 
 
-def _error_rate(model: LinearSVC | SVC, data: Data) -> float | None:
+def _error_rate(model: LinearSVC | SVC, data: Data, found: np.ndarray | None = None) -> float | None:
     """The share of wrong predictions; None where the data has no labels, or none that the model knows."""
+    import numpy as np
+
     if data.y is None:
         return None
-    truth = _texts(data.y)
-    if set(truth).isdisjoint(_texts(model.classes_)):
+    known = _texts(model.classes_)
+
+    def places(labels: np.ndarray) -> np.ndarray:
+        """Among the model's; not by making a text of each."""
+        some, inverse = np.unique(labels, return_inverse=True)
+        return np.array([known.index(text) if text in known else -1 for text in _texts(some)])[inverse]
+
+    truth = places(data.y)
+    if (truth < 0).all():
         return None
-    found = _texts(_quietly(_widened(model, data.X.shape[1]).predict, data.X))
-    return sum(a != b for a, b in zip(found, truth, strict=True)) / len(truth)
+    if found is None:
+        found = _quietly(_widened(model, data.X.shape[1]).predict, data.X)
+    return float(np.mean(places(found) != truth))
 
 
 def _data_facts(path: Path, data: Data) -> dict[str, Any]:
     return {"data": str(path), "rows": data.X.shape[0], "features": data.X.shape[1]}
+
+
+def _reading_facts(data: Data) -> dict[str, Any]:
+    """How the rows were read, where that was in pieces."""
+    from .chunks import Chunks
+
+    if not isinstance(data.X, Chunks):
+        return {}
+    kept = f"those beyond {data.X.memory_limit / 2**20:.3g} MiB (--memory-limit) not kept in memory"
+    return {"reading": f"in {len(data.X.bounds) - 1} pieces, {kept}", "passes": data.X.passes}
 
 
 def _kernel_facts(model: Any) -> dict[str, Any]:
@@ -416,7 +489,12 @@ def _kernel_facts(model: Any) -> dict[str, Any]:
     name = f"{kernel.name}, gamma {kernel.gamma:.6g}"
     if kernel.name == "poly":
         name += f", degree {kernel.degree}, coef0 {kernel.coef0:g}"
-    return {"kernel": name, "support": len(model.support_)}
+    facts = {"kernel": name, "support": len(model.support_)}
+    if model.approximation is not None:
+        facts["approximation"] = f"{model.approximation}; what is proven is about this basis, see certify"
+        if hasattr(model, "full_certificate_"):
+            facts["exact_gap"] = model.full_certificate_.relative_gap
+    return facts
 
 
 def _class_counts(model: LinearSVC | SVC, data: Data) -> dict[str, int]:

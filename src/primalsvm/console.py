@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from .chunks import Chunks
+    from .readers import Data
     from .solve import Record
 
 
@@ -44,11 +46,15 @@ def one_line_errors() -> Iterator[None]:
     raise typer.Exit(code)
 
 
+BAR = 20  # characters
+
+
 class Progress:
     """One live line on stderr where that is a terminal; nothing elsewhere."""
 
     def __init__(self, quiet: bool = False):
         self.live: Any = None
+        self.passing = ""
         self.say("")
         if not quiet and sys.stderr.isatty():
             from rich.console import Console
@@ -71,6 +77,17 @@ class Progress:
     def say(self, text: str) -> None:
         self.text, self.begin = text, time.perf_counter()
 
+    def follow(self, data: Data) -> Data:
+        """Show the passes over data that comes in pieces."""
+        if hasattr(data.X, "watch"):
+            data.X.watch = self.watch
+        return data
+
+    def watch(self, chunks: Chunks) -> None:
+        count, part = divmod(chunks.passes, 1.0)
+        filled = int(BAR * part)
+        self.passing = f"pass {int(count) + 1} {'━' * filled}{'─' * (BAR - filled)}  "
+
     def record(self, record: Record) -> None:
         from .certificate import relative_gap
 
@@ -80,7 +97,7 @@ class Progress:
     def __rich__(self):
         from rich.text import Text
 
-        return Text.assemble(self.text, (f"  {time.perf_counter() - self.begin:.1f} s", "dim"))
+        return Text.assemble(self.passing, self.text, (f"  {time.perf_counter() - self.begin:.1f} s", "dim"))
 
 
 def check_output(output: Path | None, *inputs: Path | None) -> None:
@@ -101,7 +118,7 @@ def check_output(output: Path | None, *inputs: Path | None) -> None:
 # --- results: stdout --------------------------------------------------------------------------------------------------
 
 FORMATS = {"seconds": ".2f", "primal": ".9g", "dual": ".9g", "relative_gap": ".2e", "train_error": ".2%"}
-FORMATS |= {"test_error": ".2%", "C": "g"}
+FORMATS |= {"test_error": ".2%", "C": "g", "passes": ".1f", "exact_gap": ".2%"}
 STYLES = {"certificate": "bold", "warning": "yellow"}
 
 

@@ -46,6 +46,7 @@ FILLED = 0.25  # share of nonzeros from which the products of zeros cost less th
 LEAST_WIDTH = 32  # features from which that is worth a thought
 WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the fourth digit
 RANGE = 1e30  # of float32, with room
+LEAST_EXPONENT = -80.0  # exp(-80) is 1e-35, whose square float32 has no room for: nothing beside any accuracy
 CONSTANTS = 32  # features, and rows, from which it pays to look for constant columns
 FEATURES = 2**22  # bytes of features of all rows that are kept
 CHUNK = 2**19  # bytes of rows that are prepared at a time
@@ -97,9 +98,10 @@ class Kernel:
             return _into(np.exp(G, out=G).astype(A.dtype, copy=False), out)
         G = _product(a, b, self.name in DISTANCES, out)
         if self.name in DISTANCES:
-            np.minimum(G, 0.0, out=G)
             if A.rough:
+                np.minimum(G, 0.0, out=G)
                 _mend(G, a, b)
+            np.clip(G, LEAST_EXPONENT, 0.0, out=G)  # NumPy's exponential is slow where it underflows
         if self.name == "rbf":
             np.exp(G, out=G)
         elif self.name == "wendland":

@@ -4,6 +4,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import validate_data
 
+from .chunks import Chunked, Chunks, show_pass
 from .classifier import CertifiedClassifier, Prepared
 from .matrix import Matrix, as_matrix
 from .multiclass import gather, scatter
@@ -34,7 +35,8 @@ class LinearSVC(CertifiedClassifier):
         features and for sparse data at small C; ``verbose=1`` says which and why, ``solver_`` keeps it. Also
         "cutting_plane", "projected_gradient", "gradient_descent" (smooth losses), "subgradient" and "pegasos"
         (Lipschitz losses), "hyperpass" (Lipschitz losses, no free intercept), or an object such as
-        ``Pegasos(batch=100)``.
+        ``Pegasos(batch=100)``. For Chunks (``open_chunks``: files larger than memory) "newton" or one that takes whole
+        passes: no coordinate ascent, "pegasos" or "hyperpass".
     tol : float, default=1e-3
         Relative duality gap to reach: the model is then proven to be within that fraction of its own objective.
     max_iter : int, default=1000
@@ -56,7 +58,7 @@ class LinearSVC(CertifiedClassifier):
     warm_start : bool, default=False
         Start from the last fit's solution if it fits the data's shape.
     verbose : int, default=0
-        1 prints a line for each certificate.
+        1 prints a line for each certificate; for Chunks, a bar for each pass over them on a terminal.
     callback : callable, default=None
         Called with each ``Record`` (iteration, seconds, passes, primal, dual, gap); returning True ends the fit.
 
@@ -137,7 +139,10 @@ class LinearSVC(CertifiedClassifier):
         return validate_data(self, X, y, **ACCEPTED)
 
     def _matrix(self, X, weight, parts) -> Matrix:
-        return as_matrix(X, self._threads(parts))
+        if not isinstance(X, Chunks):
+            return as_matrix(X, self._threads(parts))
+        X.watch = X.watch or (show_pass if self.verbose else None)
+        return Chunked(X, self._threads(parts))
 
     def _problem(self, data: Prepared, part) -> LinearProblem:
         X = data.matrix if part.rows is None else data.matrix.take(part.rows)
@@ -161,6 +166,5 @@ class LinearSVC(CertifiedClassifier):
         self.dual_coef_ = duals[:, self.support_].toarray()
 
     def _scores(self, X):
-        X = validate_data(self, X, reset=False, **ACCEPTED)
-        matrix = as_matrix(X, effective_n_jobs(self.n_jobs))
+        matrix = as_matrix(validate_data(self, X, reset=False, **ACCEPTED), effective_n_jobs(self.n_jobs))
         return np.column_stack([matrix.matvec(w) for w in self.coef_])

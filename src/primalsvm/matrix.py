@@ -6,7 +6,7 @@ Everything above says
     X.transpose_matvec(a)       X' a                         (d,)   one pass over the rows with a_i != 0
     X.gram(weights, picked)     X[picked]' diag(weights) X[picked]   (d, d)
     X.squared_norms             |x_i|^2                      (n,)   computed once
-    X.rows                      a NamedTuple of plain arrays for compiled loops over rows
+    X.rows                      a NamedTuple of plain arrays for compiled loops over rows, where X is in memory
 
 and never asks whether X is dense or sparse, float32 or float64. The two products take `picked`, positions of rows, to
 mean X[picked] without making it. Results are always float64 and every sum is taken in float64, so the precision of an
@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,12 +78,17 @@ def _sum(parts: list[Array]) -> Array:
     return total
 
 
-class _Matrix:
-    """What dense and sparse share: products with rows through compiled loops, on several threads."""
+class Matrix:
+    """The verbs; and what dense and sparse share: products with rows through compiled loops, on several threads."""
 
+    in_memory: ClassVar[bool] = True  # has `rows`
+    orthonormal: ClassVar[bool] = False  # the features are functions that are: see `reduced`
+    metric: Array | None = None  # of the coordinates that gram speaks in; None: those of w, where it is the identity
     shape: tuple[int, int]
+    dtype: np.dtype
     entries: int
     rows: DenseRows | SparseRows
+    matvec_terms: int
     threads: int = 1
     block: int  # rows that transpose_matvec sums up at a time
     _whole: tuple[Array, Array] | None = None  # the last gram of all rows, and its weights
@@ -130,8 +135,8 @@ class _Matrix:
     def gram(self, weights: Array, picked: np.ndarray) -> Array:
         """X[picked]' diag(weights) X[picked]. That of all rows is kept: every class against the rest begins with it."""
         whole = len(picked) == self.shape[0] and np.array_equal(picked, np.arange(len(picked)))
-        if whole and self._whole is not None and np.array_equal(self._whole[0], weights):
-            return self._whole[1].copy()
+        if whole and (last := self._whole) is not None and np.array_equal(last[0], weights):
+            return last[1].copy()
         out = self._gram(weights, picked)
         if whole:
             self._whole = (weights.copy(), out.copy())
@@ -140,8 +145,35 @@ class _Matrix:
     def _gram(self, weights: Array, picked: np.ndarray) -> Array:
         raise NotImplementedError
 
+    def to_gram(self, w: Array) -> Array:
+        """A right-hand side w of an equation in w, in the coordinates that gram speaks in."""
+        return w
 
-class Dense(_Matrix):
+    def from_gram(self, q: Array) -> Array:
+        """Its solution back: with metric M and q = from_gram^-1(p),  q' M q = |p|^2."""
+        return q
+
+    def diagonal(self, weights: Array, picked: np.ndarray) -> Array:
+        """The diagonal of gram(weights, picked)."""
+        raise NotImplementedError
+
+    def take(self, picked: np.ndarray) -> "Matrix":
+        """X[picked], a copy."""
+        raise NotImplementedError
+
+    def outer_gram(self) -> Array:
+        """X X'"""
+        raise NotImplementedError
+
+    def toarray(self) -> Array:
+        raise NotImplementedError
+
+    @cached_property
+    def squared_norms(self) -> Array:
+        raise NotImplementedError
+
+
+class Dense(Matrix):
     """A C-contiguous float32 or float64 array; never copied, never upcast as a whole."""
 
     def __init__(self, values: np.ndarray, threads: int = 1):
@@ -189,23 +221,21 @@ class Dense(_Matrix):
 
         return _sum(in_parts(self._cuts(len(picked), 2), work))
 
-    def diagonal(self, weights: Array, picked: np.ndarray) -> Array:
-        """The diagonal of gram(weights, picked)."""
+    def diagonal(self, weights, picked):
         return weights @ self.values[picked].astype(np.float64) ** 2
 
     def take(self, picked: np.ndarray) -> "Dense":
         return Dense(self.values[picked], self.threads)
 
-    def outer_gram(self) -> Array:
-        """X X'"""
+    def outer_gram(self):
         values = self.values.astype(np.float64, copy=False)
         return values @ values.T
 
-    def toarray(self) -> Array:
+    def toarray(self):
         return self.values.astype(np.float64)
 
     @cached_property
-    def squared_norms(self) -> Array:
+    def squared_norms(self):
         out = np.empty(self.shape[0])
         size = max(1, BLOCK_BYTES // (8 * max(self.shape[1], 1)))
         for first in range(0, self.shape[0], size):
@@ -214,7 +244,7 @@ class Dense(_Matrix):
         return out
 
 
-class Sparse(_Matrix):
+class Sparse(Matrix):
     """A CSR matrix in canonical form, float32 or float64; 64-bit indices are kept only where 32 do not suffice."""
 
     def __init__(self, csr: sp.csr_matrix | sp.csr_array, threads: int = 1):
@@ -246,8 +276,7 @@ class Sparse(_Matrix):
         np.fill_diagonal(upper, diagonal)
         return upper
 
-    def diagonal(self, weights: Array, picked: np.ndarray) -> Array:
-        """The diagonal of gram(weights, picked)."""
+    def diagonal(self, weights, picked):
         from .cpu_kernels import add_squares
 
         out = np.zeros(self.shape[1])
@@ -257,16 +286,15 @@ class Sparse(_Matrix):
     def take(self, picked: np.ndarray) -> "Sparse":
         return Sparse(self.csr[picked], self.threads)
 
-    def outer_gram(self) -> Array:
-        """X X'"""
+    def outer_gram(self):
         csr = self.csr.astype(np.float64, copy=False)
         return (csr @ csr.T).toarray()
 
-    def toarray(self) -> Array:
+    def toarray(self):
         return self.csr.toarray().astype(np.float64)
 
     @cached_property
-    def squared_norms(self) -> Array:
+    def squared_norms(self):
         from .cpu_kernels import square_rows
 
         out = np.empty(self.shape[0])
@@ -274,10 +302,7 @@ class Sparse(_Matrix):
         return out
 
 
-Matrix = Dense | Sparse
-
-
-def as_matrix(X, threads: int = 1) -> Matrix:
+def as_matrix(X, threads: int = 1) -> Dense | Sparse:
     """X in the form the algorithms use. Copies only what must be: CSC and other layouts, integers, Fortran order, and
     64-bit indices where 32 bits suffice, which make every pass a third faster."""
     if isinstance(X, Dense | Sparse):

@@ -46,6 +46,7 @@ from .problem import LinearProblem, Problem
 
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients
+BASIS, BASIS_ROWS = 10_000, 20  # the same, and SAMPLE_ROWS, where the features are an orthonormal basis of a kernel's
 STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
 STAGES, IDLE = 200, 6  # in all, and without a smaller gap
 SETTLED = 0.3  # of the stages' part of the gap may be left to Newton when a stage ends
@@ -173,8 +174,7 @@ def begin_path(
         h = float(np.clip(START_H * gap, max(100 * LAST_H, least_h), h))
     play = Play(None, problem.y, problem.cost, centre, margins, np.zeros(problem.n))
     nothing = np.zeros(problem.size)
-    explicit = isinstance(problem, LinearProblem) and problem.size <= EXPLICIT
-    gram = np.zeros((problem.size, problem.size)) if explicit else None
+    gram = np.zeros((problem.size, problem.size)) if _is_explicit(problem) else None
     curved = Curved(np.zeros(problem.n, dtype=bool), gram, np.zeros(problem.size))
     path = NewtonPath(f, b, h, play, np.zeros(problem.n), nothing, 0.0, (nothing, 0.0, 0.0), problem.cost, curved)
     path.passes = passes + 1.0
@@ -182,11 +182,20 @@ def begin_path(
     return path
 
 
+def _is_explicit(problem: Problem) -> bool:
+    """Is the Hessian a matrix that is formed? That of a basis is: conjugate gradients take hundreds of steps there."""
+    limit = BASIS if isinstance(problem, LinearProblem) and problem.X.orthonormal else EXPLICIT
+    return problem.kind == "linear" and problem.size <= limit
+
+
 def _from_sample(problem: Problem, h: float) -> tuple[Array, float, float, float]:
     """(f, b, h, passes) where the path on a sample has come near the sample's own optimum."""
-    size = max(problem.n // SAMPLE, SAMPLE_ROWS * problem.size)
-    if not isinstance(problem, LinearProblem) or problem.size > EXPLICIT or 8 * size > problem.n:
-        return np.zeros(problem.size), 0.0, h, 0.0
+    nothing = np.zeros(problem.size), 0.0, h, 0.0
+    if not (isinstance(problem, LinearProblem) and _is_explicit(problem)):
+        return nothing
+    size = max(problem.n // SAMPLE, (BASIS_ROWS if problem.X.orthonormal else SAMPLE_ROWS) * problem.size)
+    if 8 * size > problem.n:
+        return nothing
     picked = np.sort(np.random.default_rng(0).choice(problem.n, size, replace=False))
     share = size / problem.n
     part = replace(problem, y=problem.y[picked], cost=problem.cost[picked] / share, X=problem.X.take(picked))
@@ -370,11 +379,16 @@ def newton_direction(
     if has_intercept:
         rhs = rhs + v * (slope_b / stiffness)
     if curved.gram is not None:
+        X = problem.X  # type: ignore[attr-defined]
         hessian = curved.gram / width
-        hessian[np.diag_indices_from(hessian)] += 1.0
+        if X.metric is None:
+            hessian[np.diag_indices_from(hessian)] += 1.0
+        else:
+            hessian += X.metric
         if has_intercept:
-            hessian -= np.outer(v, v / stiffness)
-        p = _solve_positive(hessian, rhs)
+            u = X.to_gram(v)
+            hessian -= np.outer(u, u / stiffness)
+        p = X.from_gram(_solve_positive(hessian, X.to_gram(rhs)))
     else:
         p, passes = _by_samples(problem, rhs, curved, width, v, stiffness if has_intercept else 0.0)
     if has_intercept:
@@ -402,13 +416,14 @@ def _by_samples(
         return image - v * (problem.inner(v, p) / stiffness) if stiffness else image
 
     # scaling the features helps where the samples determine them all; a little of it where they do not
-    diagonal = None
+    diagonal: Array | float = 1.0
     if isinstance(problem, LinearProblem):
         diagonal = problem.X.diagonal(weights, picked)
         if stiffness:
             diagonal = np.maximum(diagonal - v * v / stiffness, 0.0)
         diagonal = 1.0 + (TOUCH if few else 1.0) * diagonal
-    p = conjugate_gradient(apply, rhs, problem.inner, diagonal, steps=CG_STEPS, **(WORTH if few else CLOSE))
+    ends = WORTH if few else CLOSE
+    p = conjugate_gradient(apply, rhs, problem.inner, lambda r: r / diagonal, steps=CG_STEPS, **ends)
     curved.hard |= products >= CG_STEPS
     return p, products * 2 * len(picked) / problem.n
 
@@ -431,20 +446,20 @@ def conjugate_gradient(
     apply: Callable[[Array], Array],
     rhs: Array,
     inner: Callable[[Array, Array], float],
-    diagonal: Array | None = None,
+    precondition: Callable[[Array], Array] | None = None,
     *,
     tol: float = 1e-3,
     worth: float = 0.0,
     steps: int = 250,
 ) -> Array:
-    """Solve apply(x) = rhs, where apply is symmetric and positive in `inner`, preconditioned by a diagonal.
+    """Solve apply(x) = rhs, where apply is symmetric and positive in `inner`; `precondition` too, nearly its inverse.
 
     Ends when the residual has fallen to `tol` of the first one; or when step k has added less than worth / k to what
     1/2 <x, apply(x)> - <rhs, x> has fallen by (Nash & Sofer 1990): then the rest is better left to the next equation.
     """
     x = np.zeros_like(rhs)
     residual = rhs.copy()
-    scaled = residual if diagonal is None else residual / diagonal
+    scaled = residual if precondition is None else precondition(residual)
     direction = scaled.copy()
     size = start = inner(residual, scaled)
     fallen = 0.0
@@ -462,7 +477,7 @@ def conjugate_gradient(
         fallen += gain
         if (k + 1) * gain <= worth * fallen:
             break
-        scaled = residual if diagonal is None else residual / diagonal
+        scaled = residual if precondition is None else precondition(residual)
         size, before = inner(residual, scaled), size
         direction = scaled + (size / before) * direction
     return x

@@ -82,6 +82,10 @@ class Problem:
         raise NotImplementedError
 
     @property
+    def has_rows(self) -> bool:
+        return True
+
+    @property
     def entries(self) -> int:
         """How many multiplications one pass takes."""
         raise NotImplementedError
@@ -131,6 +135,7 @@ class Problem:
         """What a solver may need of a problem; checked by solve()."""
         traits = {"smooth": self.loss.smooth, "lipschitz": self.loss.lipschitz, self.kind: True}
         traits["strongly_convex"] = self.intercept != "free"  # P is, in f and b together
+        traits["rows"] = self.has_rows
         return frozenset(name for name, holds in traits.items() if holds)
 
     def margins(self, scores: Array, b: float) -> Array:
@@ -247,7 +252,7 @@ class LinearProblem(Problem):
     kind: ClassVar[str] = "linear"
 
     def __post_init__(self):
-        self.X = as_matrix(self.X)
+        self.X = self.X if isinstance(self.X, Matrix) else as_matrix(self.X)
         super().__post_init__()
 
     @property
@@ -269,6 +274,10 @@ class LinearProblem(Problem):
     @property
     def rows(self):
         return self.X.rows
+
+    @property
+    def has_rows(self):
+        return self.X.in_memory
 
     def scores(self, f, picked=None):
         if not np.any(f):

@@ -1,12 +1,14 @@
-"""Read training data from files: svmlight text, CSV or TSV, and .npz.
+"""Read training data from files: svmlight text, CSV or TSV, .npz, .npy and Parquet.
 
 The suffix names the format, after .gz, .bz2 or .xz is taken off and opened:
 
     .csv .tsv .tab   one sample a line, with or without a header; label column by name or position
     .npz             arrays X and y, or what scipy.sparse.save_npz writes plus y; nothing is unpickled
+    .npy .parquet    see `chunk_files`; these and svmlight are read in pieces where they are larger than a memory limit
     anything else    looked at: svmlight ``label index:value ...``, or commas, semicolons or tabs
 
-Numbers become float64. Labels are float64 too, or strings where a CSV column is not all numbers.
+Numbers become float64, but for the float32 of .npy and Parquet. Labels are float64 too, or strings where a column is
+not all numbers.
 Whatever is wrong with a file is a `DataError` of one sentence.
 """
 
@@ -23,6 +25,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -32,10 +35,16 @@ from scipy.io import mmread
 from scipy.sparse import csr_matrix, load_npz
 from sklearn.datasets import load_svmlight_file
 
-FORMATS = ("svmlight", "csv", "tsv", "npz")
+from .chunks import Chunks
+
+FORMATS = ("svmlight", "csv", "tsv", "npz", "npy", "parquet")
 LABEL_NAMES = ("label", "target", "class", "y")
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_BY_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".npz": "npz"}
+_BY_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".npz": "npz", ".npy": "npy"}
+_BY_SUFFIX |= {".parquet": "parquet", ".pq": "parquet"}
+_BY_MAGIC = {b"PK\x03\x04": "npz", b"\x93NUMPY": "npy", b"PAR1": "parquet"}
+_BINARY = frozenset(_BY_MAGIC.values())
+_UNPACKED = 4  # bytes of a compressed text for each of its own
 _SNIFFED_BYTES = 1 << 16
 _SVMLIGHT_LINE = re.compile(rb"\s*[^\s:#]+(?:\s+(?:qid|\d+):[^\s:]+)+\s*(?:#.*)?")
 
@@ -48,7 +57,7 @@ class DataError(ValueError):
 class Data:
     """What a file held: one row of X a sample."""
 
-    X: np.ndarray | csr_matrix  # (n, d) float64
+    X: np.ndarray | csr_matrix | Chunks  # (n, d)
     y: np.ndarray | None  # (n,) float64 or str; None where the file has no labels
     feature_names: tuple[str, ...] | None  # (d,) from a CSV header
 
@@ -57,26 +66,34 @@ def read_data(
     path: str | os.PathLike[str],
     *,
     label: str | int | None = None,
+    labels: str | os.PathLike[str] | None = None,
     n_features: int | None = None,
     format: str | None = None,
     label_required: bool = True,
+    memory_limit: float | None = None,
 ) -> Data:
     """Read one file.
 
-    `label` is the label column of a CSV: a name, or a position from 0 (from the end if negative);
-    without it, the column called label, target, class or y. `n_features` is what a model expects: svmlight
-    files are widened to it, anything else must match. `label_required=False` is for prediction: where the
-    file has no labels, y is None.
+    `label` is the label column of a CSV, Parquet or .npy file: a name, or a position from 0 (from the end if negative);
+    without it, the column called label, target, class or y. `labels` is a .npy file that has them instead, for .npy and
+    Parquet. `n_features` is what a model expects: svmlight files are widened to it, anything else must match.
+    `label_required=False` is for prediction: where the file has no labels, y is None. Files that can be read in pieces
+    are where they would take more than `memory_limit` bytes: X is then Chunks.
     """
     path = Path(path)
     if format is not None and format not in FORMATS:
         raise DataError(f"The format must be one of {', '.join(FORMATS)}, not {format!r}.")
-    try:
-        with _open(path) as stream:
-            kind = _kind(path, stream, format)
+    with named_errors(path):
+        with open_file(path) as stream:
+            kind = format_of(path, stream, format)
             if label is not None and kind in ("svmlight", "npz"):
-                _refuse(f"a label column was given ({label!r}), but {kind} files have none; leave --label out")
-            if kind == "svmlight":
+                refuse(f"a label column was given ({label!r}), but {kind} files have none; leave --label out")
+            if labels is not None and kind not in ("npy", "parquet"):
+                refuse(f"a file of labels was given, but {kind} files have their own; leave --labels out")
+            size = path.stat().st_size * (_UNPACKED if path.suffix.lower() in _OPENERS else 1)
+            if kind in ("npy", "parquet") or (kind == "svmlight" and memory_limit is not None and size > memory_limit):
+                data = _read_pieces(path, kind, (label, n_features, label_required), labels, memory_limit)
+            elif kind == "svmlight":
                 data = _read_svmlight(stream, n_features)
             elif kind == "npz":
                 data = _read_npz(stream, label_required)
@@ -84,43 +101,62 @@ def read_data(
                 delimiter = "\t" if kind == "tsv" else None
                 data = _read_csv(stream, delimiter, label, n_features, label_required)
         _check(data, n_features)
+    return data
+
+
+def _read_pieces(path: Path, kind: str, column: tuple, labels: Any, memory_limit: float | None) -> Data:
+    from .chunk_files import chunks_of
+
+    limit = np.inf if memory_limit is None else memory_limit
+    chunks = chunks_of(path, kind, column, labels, limit)
+    n, d = chunks.shape
+    fits = kind != "svmlight" and n * d * chunks.dtype.itemsize <= limit
+    return Data(chunks.load() if fits and n and d else chunks, chunks.y, chunks.names)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Whatever is raised inside becomes a DataError that begins with the path."""
+    try:
+        yield
     except DataError as error:
         raise DataError(f"{path}: {error}.") from None
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         sentence = f"the file breaks off or is not compressed as its name says ({error}); fetch it again"
         raise DataError(f"{path}: {sentence}.") from None
-    return data
 
 
-def _refuse(sentence: str) -> NoReturn:
-    """Raise a DataError; read_data puts the path in front and the full stop behind."""
+def refuse(sentence: str) -> NoReturn:
+    """Raise a DataError; named_errors puts the path in front and the full stop behind."""
     raise DataError(sentence)
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_file(path: Path) -> IO[bytes]:
     if not path.exists():
-        _refuse("there is no such file; check the path")
+        refuse("there is no such file; check the path")
     if path.is_dir():
-        _refuse("expected a file, found a folder; name a file in it")
+        refuse("expected a file, found a folder; name a file in it")
     try:
         stream: IO[bytes] = _OPENERS.get(path.suffix.lower(), open)(path, "rb")
     except PermissionError:
-        _refuse("the file may not be read; check its permissions")
+        refuse("the file may not be read; check its permissions")
     return stream
 
 
-def _kind(path: Path, stream: IO[bytes], format: str | None) -> str:
+def format_of(path: Path, stream: IO[bytes], format: str | None) -> str:
     """The format: as given, or by the suffix, or from the first bytes."""
     head = stream.read(_SNIFFED_BYTES)
     stream.seek(0)
     if not head:
-        _refuse("the file is empty; expected one sample a line, or an .npz archive")
+        refuse("the file is empty; expected one sample a line, or an .npz archive")
     suffixes = [suffix for suffix in path.suffixes if suffix.lower() not in _OPENERS]
     kind = format or _BY_SUFFIX.get(suffixes[-1].lower() if suffixes else "")
     if kind is None:
-        kind = "npz" if head.startswith(b"PK\x03\x04") else _kind_of_text(head)
-    if kind != "npz" and b"\0" in head:
-        _refuse("expected text in UTF-8 (svmlight, CSV, TSV) or .npz, found binary data; convert the file")
+        kind = next((kind for magic, kind in _BY_MAGIC.items() if head.startswith(magic)), None) or _kind_of_text(head)
+    if kind in ("npy", "parquet") and path.suffix.lower() in _OPENERS:
+        refuse(f"{kind} files are read in place, not compressed as a whole; unpack it")
+    if kind not in _BINARY and b"\0" in head:
+        refuse("expected text in UTF-8 (svmlight, CSV, TSV), .npz, .npy or Parquet, found binary data; convert it")
     return kind
 
 
@@ -136,18 +172,19 @@ def _check(data: Data, n_features: int | None) -> None:
     X: Any = data.X
     n, d = X.shape
     if n == 0 or d == 0:
-        _refuse(f"expected samples with features, found {n} samples with {d} features; give more data")
+        refuse(f"expected samples with features, found {n} samples with {d} features; give more data")
     if n_features is not None and d != n_features:
-        _refuse(f"expected {n_features} features, as many as the model has, found {d}; give matching data")
-    dense = isinstance(X, np.ndarray)
-    bad = np.flatnonzero(~np.isfinite(X.ravel() if dense else X.data))
-    if bad.size:
-        k = int(bad[0])
-        row, column = divmod(k, d) if dense else (np.searchsorted(X.indptr, k, "right") - 1, X.indices[k])
-        _refuse(f"sample {row + 1}, feature {column + 1} (from 1) is NaN or infinite; impute or drop it first")
+        refuse(f"expected {n_features} features, as many as the model has, found {d}; give matching data")
+    if not isinstance(X, Chunks):  # which are checked when they are first read
+        dense = isinstance(X, np.ndarray)
+        bad = np.flatnonzero(~np.isfinite(X.ravel() if dense else X.data))
+        if bad.size:
+            k = int(bad[0])
+            row, column = divmod(k, d) if dense else (np.searchsorted(X.indptr, k, "right") - 1, X.indices[k])
+            refuse(f"sample {row + 1}, feature {column + 1} (from 1) is NaN or infinite; impute or drop it first")
     if data.y is not None and data.y.dtype.kind == "f" and not np.isfinite(data.y).all():
         row = np.flatnonzero(~np.isfinite(data.y))[0]
-        _refuse(f"sample {row + 1} has a NaN or infinite label; give it a class or drop it")
+        refuse(f"sample {row + 1} has a NaN or infinite label; give it a class or drop it")
 
 
 def _shorten(text: str) -> str:
@@ -160,19 +197,24 @@ def _shorten(text: str) -> str:
 
 def _read_svmlight(stream: IO[bytes], n_features: int | None) -> Data:
     """Indices count from 1, unless an index 0 occurs anywhere in the file (scikit-learn's rule)."""
+    X, y = parse_svmlight(stream)
+    width = max(X.shape[1], n_features or 0)
+    # Rebuilding narrows scikit-learn's 64-bit indices to 32 bits where they fit.
+    return Data(csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width)), y, None)
+
+
+def parse_svmlight(stream: IO[bytes], lines_before: int = 0, **options) -> tuple[csr_matrix, np.ndarray]:
     try:
-        X, y = load_svmlight_file(stream)
+        X, y = load_svmlight_file(stream, **options)
     except (ValueError, OverflowError):
         stream.seek(0)
         number, line = _first_bad_line(stream)
         found = _shorten(line.decode("utf-8", "replace"))
-        _refuse(
-            f"line {number}: expected 'label index:value index:value ...', a numeric label and ascending "
-            f"indices below 2^31, found {found}; fix the line, or name the format with --format"
+        refuse(
+            f"line {lines_before + number}: expected 'label index:value index:value ...', a numeric label and "
+            f"ascending indices below 2^31, found {found}; fix the line, or name the format with --format"
         )
-    width = max(X.shape[1], n_features or 0)
-    # Rebuilding narrows scikit-learn's 64-bit indices to 32 bits where they fit.
-    return Data(csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width)), y, None)
+    return X, y
 
 
 def _first_bad_line(stream: IO[bytes]) -> tuple[int, bytes]:
@@ -200,24 +242,24 @@ def _is_svmlight(text: bytes) -> bool:
 def _read_npz(stream: IO[bytes], label_required: bool) -> Data:
     """allow_pickle stays False, in NumPy's loader and in SciPy's, so that a hostile file runs nothing."""
     if not zipfile.is_zipfile(stream):
-        _refuse("expected an .npz archive (numpy.savez), found another or a broken file; write it again")
+        refuse("expected an .npz archive (numpy.savez), found another or a broken file; write it again")
     stream.seek(0)
     try:
         X, y, found = _arrays_of(stream)
     except Exception as error:  # what NumPy, SciPy and zipfile raise on a hostile archive has no common class
         reason = (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
-        _refuse(f"no usable arrays in the archive ({reason}); write plain numeric arrays X and y")
+        refuse(f"no usable arrays in the archive ({reason}); write plain numeric arrays X and y")
     if X is None:
-        _refuse(
+        refuse(
             "expected an array X, or a matrix written by scipy.sparse.save_npz, found "
             f"{found or 'nothing'}; write the file with numpy.savez(path, X=X, y=y)"
         )
     if y is None and label_required:
-        _refuse(f"expected an array y with the labels, found only {found}; add it to the archive")
+        refuse(f"expected an array y with the labels, found only {found}; add it to the archive")
     if X.ndim != 2 or X.dtype.kind not in "biuf":
-        _refuse(f"expected a numeric array X of two dimensions, found shape {X.shape} of type {X.dtype}")
+        refuse(f"expected a numeric array X of two dimensions, found shape {X.shape} of type {X.dtype}")
     if y is not None and (y.shape != X.shape[:1] or y.dtype.kind not in "biufU"):
-        _refuse(f"expected {X.shape[0]} labels, one a row of X, found shape {y.shape} of type {y.dtype}")
+        refuse(f"expected {X.shape[0]} labels, one a row of X, found shape {y.shape} of type {y.dtype}")
     if y is not None and y.dtype.kind != "U":
         y = y.astype(np.float64)
     return Data(X.astype(np.float64, copy=False), y, None)
@@ -262,11 +304,11 @@ def _read_csv(
     row = _first_row(first, delimiter)
     header = _is_header(row, label)
     if header and "" in row:
-        _refuse(
+        refuse(
             f"column {row.index('') + 1} of the header has no name, like a row index written by pandas or R; "
             "write the file without the index (index=False) or name the column"
         )
-    at = _label_column(row if header else None, len(row), label, n_features, label_required)
+    at = find_label_column(row if header else None, len(row), label, n_features, label_required)
     table = _Table(
         body=rest if header else first + b"\n" + rest,
         delimiter=delimiter,
@@ -282,9 +324,9 @@ def _first_row(line: bytes, delimiter: str) -> list[str]:
     try:
         row = next(csv.reader([line.decode("utf-8")], delimiter=delimiter, strict=True), [])
     except (UnicodeDecodeError, csv.Error) as error:
-        _refuse(f"the first line cannot be read as UTF-8 CSV ({error}); fix its quotes or its encoding")
+        refuse(f"the first line cannot be read as UTF-8 CSV ({error}); fix its quotes or its encoding")
     if not row:
-        _refuse("expected CSV lines, found only blank ones; give it some samples")
+        refuse("expected CSV lines, found only blank ones; give it some samples")
     return [cell.strip() for cell in row]
 
 
@@ -314,7 +356,7 @@ def _is_header(row: list[str], label: str | int | None) -> bool:
     return counted and any(cell.lower() in LABEL_NAMES for cell in row)
 
 
-def _label_column(
+def find_label_column(
     names: list[str] | None, columns: int, label: str | int | None, n_features: int | None, required: bool
 ) -> int | None:
     """The position of the label column; None where there is none and none is required."""
@@ -333,7 +375,7 @@ def _label_column(
         return None
     wanted = "called " + " or ".join(LABEL_NAMES) if label is None else repr(label)
     shown = "no header" if names is None else ", ".join(names[:100]) + (", ..." if columns > 100 else "")
-    _refuse(
+    refuse(
         f"expected one label column {wanted}, found {len(found)} among {columns} columns ({shown}); "
         "say which with --label, by name or by position from 0 (-1 is the last)"
     )
@@ -417,7 +459,7 @@ class _Table:
                 labels += [row.pop(self.label_at).strip() for row in cells]
             blocks.append(self._numbers(cells, lines))
         if not blocks:
-            _refuse("expected samples below the header, found none; give it some")
+            refuse("expected samples below the header, found none; give it some")
         return np.concatenate(blocks), None if self.label_at is None else self._labels(labels, lines)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -427,19 +469,19 @@ class _Table:
                 io.StringIO(self.body.decode("utf-8"), newline=""), delimiter=self.delimiter, strict=True
             )
         except UnicodeDecodeError as error:
-            _refuse(f"the text is not UTF-8 ({error}); save it as UTF-8")
+            refuse(f"the text is not UTF-8 ({error}); save it as UTF-8")
         try:
             for row in reader:
                 if row and len(row) != len(self.names):
                     line = reader.line_num + self.lines_before
-                    _refuse(
+                    refuse(
                         f"line {line} has {len(row)} cells where the first has {len(self.names)}; "
                         "give every line the same columns"
                     )
                 if row:
                     yield reader.line_num + self.lines_before, row
         except csv.Error as error:
-            _refuse(f"line {reader.line_num + self.lines_before} is not valid CSV ({error}); fix its quotes")
+            refuse(f"line {reader.line_num + self.lines_before} is not valid CSV ({error}); fix its quotes")
 
     def _numbers(self, rows: list[list[str]], lines: list[int]) -> np.ndarray:
         """The rows, the last ones of `lines`, as numbers."""
@@ -451,7 +493,7 @@ class _Table:
         if bad.size:
             i, j = bad[0]
             name = [name for k, name in enumerate(self.names) if k != self.label_at][j]
-            _refuse(
+            refuse(
                 f"line {lines[i - len(rows)]}, column {name}: expected a finite number, found "
                 f"{_shorten(rows[i][j])}; encode, impute or drop it first"
             )
@@ -465,7 +507,7 @@ class _Table:
             y = np.array(labels)
             bad = np.flatnonzero(y == "")
         if bad.size:
-            _refuse(
+            refuse(
                 f"line {lines[bad[0]]}, column {self.names[self.label_at or 0]}: expected a label, found "
                 f"{labels[bad[0]]!r}; give it a class or drop the line"
             )

@@ -2,7 +2,8 @@
 
 A solver is a frozen dataclass of hyperparameters with
 
-    needs                     what the problem must offer: "smooth", "lipschitz", "linear", "kernel", "strongly_convex"
+    needs                     what the problem must offer: "smooth", "lipschitz", "linear", "kernel", "strongly_convex",
+                              "rows" (in memory, for compiled loops)
     init(problem, start)      a state: a dataclass with .f, .b, .alpha (None if it has none) and .passes
     step(problem, state)      one iteration, in place
 
@@ -94,6 +95,7 @@ WORDS = {
     "linear": "a linear problem",
     "kernel": "a kernel problem",
     "strongly_convex": "a penalised intercept or none",
+    "rows": "all rows in memory",
 }
 
 
@@ -104,7 +106,8 @@ def check_accepts(problem: Problem, solver: Solver) -> None:
         wanted = " and ".join(WORDS.get(trait, trait) for trait in missing)
         others = [name for name, other in Solver.registry.items() if other.needs <= problem.offers]
         raise ValueError(
-            f"{solver.name} needs {wanted}; this is a {problem.kind} problem with the {problem.loss.name} loss. "
+            f"{solver.name} needs {wanted}; this is a {problem.kind} problem with the {problem.loss.name} loss"
+            f"{'' if problem.has_rows else ', whose rows come in pieces'}. "
             f"Solvers that accept it: {', '.join(others) or 'none yet'}."
         )
 

@@ -1,24 +1,31 @@
 """SVC: the kernel SVM in scikit-learn's world."""
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from .approximation import Expanded, expand_problem
+from .basis_choice import METHODS
+from .certificate import Certificate, certificate
 from .classifier import CertifiedClassifier, Prepared, is_number
 from .expansion import expand
+from .gamma import kernel_gamma
 from .kernel_matrix import MEMORY_LIMIT, SMALL, KernelMatrix, kernel_matrix
 from .kernels import Kernel
-from .losses import EPS, Array
+from .losses import Array
 from .matrix import as_matrix, one_blas_thread
-from .multiclass import gather, scatter
-from .problem import KernelProblem
+from .multiclass import Part, gather, join, scatter
+from .problem import KernelProblem, LinearProblem, Problem
 from .solve import Start
 
 SMALL_PART = 2000  # samples
+FIRST_BASIS = 50
 WITH_GAMMA = ("rbf", "poly", "laplacian", "wendland", "sigmoid")
 
 
@@ -26,7 +33,7 @@ class Kernels(NamedTuple):
     """The kernel, and its matrix between the samples."""
 
     kernel: Kernel
-    K: KernelMatrix
+    K: KernelMatrix | None  # None where a basis takes its place
 
 
 class SVC(CertifiedClassifier):
@@ -67,6 +74,19 @@ class SVC(CertifiedClassifier):
         share them. A matrix that does not fit is computed in tiles.
     fit_intercept : bool or "penalized", default=True
         True: a free intercept, the SVM of the textbooks. False: none. "penalized": that of a constant feature.
+    approximation : {"greedy", "cholesky", "random"}, default=None
+        Where the samples are too many for the exact problem: f is then a sum over at most `n_basis` samples, chosen
+        to lower P most, by a randomly pivoted Cholesky factor of K, or at random; all samples are in the loss.
+        ``certificate_`` bounds the distance from the best such f, ``certify(model, X, y)`` that from the exact SVM.
+    n_basis : int, default=1000
+        Points of the basis, at most. Memory is 4 bytes times n_samples times this, or less: what does not fit into
+        memory_limit is computed again in every pass.
+    grow : {"validation", "gap"}, default=None
+        Let the basis grow, up to n_basis: "validation" until the error on a tenth of the samples, held out, no longer
+        falls; "gap" until the distance from the exact SVM is proven to be at most `full_tol`, which costs a pass over
+        the kernel matrix each time. The certificate of that is kept as ``full_certificate_``.
+    full_tol : float, default=0.1
+        Relative gap to the exact problem for grow="gap".
     multi_class : {"ovo", "ovr"}, default="ovo"
         One against one, as scikit-learn and LIBSVM have it, or one class against the rest, where there are more than
         two.
@@ -144,6 +164,10 @@ class SVC(CertifiedClassifier):
         max_iter=1_000_000,
         max_seconds=None,
         memory_limit=MEMORY_LIMIT,
+        approximation=None,
+        n_basis=1000,
+        grow=None,
+        full_tol=0.1,
         fit_intercept=True,
         multi_class="ovo",
         class_weight=None,
@@ -164,6 +188,10 @@ class SVC(CertifiedClassifier):
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.memory_limit = memory_limit
+        self.approximation = approximation
+        self.n_basis = n_basis
+        self.grow = grow
+        self.full_tol = full_tol
         self.fit_intercept = fit_intercept
         self.multi_class = multi_class
         self.class_weight = class_weight
@@ -197,6 +225,11 @@ class SVC(CertifiedClassifier):
         yield "degree", whole, "a whole number above 0"
         yield "coef0", is_number(self.coef0) and abs(self.coef0) < np.inf, "a finite number"
         yield "memory_limit", is_number(self.memory_limit) and self.memory_limit > 0, "a number of bytes above 0"
+        known = self.approximation is None or self.approximation in METHODS
+        yield "approximation", known, f"None or one of {', '.join(METHODS)}"
+        yield "n_basis", isinstance(self.n_basis, Integral) and int(self.n_basis) >= 1, "a whole number above 0"
+        yield "grow", self.grow in (None, "validation", "gap"), "None, 'validation' or 'gap'"
+        yield "full_tol", is_number(self.full_tol) and self.full_tol >= 0, "a number of at least 0"
 
     def _check_rows(self, X, *y, kernel, reset: bool = True):
         """X, and y in a fit, as NumPy or CSR in float32 or float64; a precomputed kernel matrix is dense."""
@@ -215,9 +248,29 @@ class SVC(CertifiedClassifier):
         X, y = self._check_rows(X, y, kernel=self.kernel)
         return plain_rows(X), y
 
+    def _validate_pieces(self, X, y):
+        if self.approximation is None or self.grow == "gap":
+            raise ValueError(
+                "the exact problem needs X in memory; for pieces take approximation='greedy', without grow='gap'."
+            )
+        return super()._validate_pieces(X, y)
+
+    def _prepare(self, X, y, sample_weight):
+        data = super()._prepare(X, y, sample_weight)
+        if self.approximation is None or self.grow == "gap":
+            return data
+        return data._replace(matrix=self._expand(data, int(self.n_basis)))
+
     def _matrix(self, X, weight, parts) -> Kernels:
         gamma = kernel_gamma(self.gamma, X, weight) if self.kernel in WITH_GAMMA else 0.0
         kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))
+        if self.approximation is not None:
+            kernel.require_positive()
+            if kernel.name == "precomputed":
+                raise ValueError(
+                    "approximation is for kernels that are computed; a precomputed matrix is there already."
+                )
+            return Kernels(kernel, None)
         settings = self.memory_limit / self._flying(parts), self._threads(parts)
         with one_blas_thread():
             try:
@@ -232,12 +285,76 @@ class SVC(CertifiedClassifier):
         """One at a time where they are small: their time is mostly Python's, whose threads wait for each other."""
         return 1 if max(len(part.y) for part in parts) <= SMALL_PART else super()._flying(parts)
 
-    def _problem(self, data: Prepared, part) -> KernelProblem:
+    def _problem(self, data: Prepared, part) -> Problem:
+        if self.approximation is not None:
+            features = data.matrix.features
+            X = features if part.rows is None else features.take(part.rows)
+            return LinearProblem(X=X, **self._facts(data, part))
         K = data.matrix.K if part.rows is None else data.matrix.K.take(part.rows)
         return KernelProblem(K=K, **self._facts(data, part))
 
+    # --- a basis in the place of the kernel matrix ----------------------------------------------------------------
+
+    def _expand(self, data: Prepared, size: int) -> Expanded:
+        """Choose a basis, as the parameters say, and make its features."""
+
+        def error(scores: Array, samples: np.ndarray) -> float:
+            joined = join(scores, len(data.classes), self.multi_class)
+            guesses = (joined > 0).astype(int) if joined.ndim == 1 else joined.argmax(axis=1)
+            return float(np.mean(guesses != data.labels[samples]))
+
+        with one_blas_thread():
+            return expand_problem(
+                data,
+                [self._facts(data, part) for part in data.parts],
+                self.approximation,
+                size,
+                error=error if self.grow == "validation" else None,
+                rng=np.random.default_rng(check_random_state(self.random_state or 0).randint(2**31)),
+                memory_limit=self.memory_limit,
+                threads=effective_n_jobs(self.n_jobs),
+                say=self._say if self.verbose else None,
+            )
+
+    def _say(self, words: str) -> None:
+        print(f"[{type(self).__name__}] {words}", flush=True)
+
+    def _fit(self, data, starts):
+        """With grow="gap": until the distance from the exact SVM is proven to be small."""
+        if self.approximation is None:
+            return super()._fit(data, starts)
+        if self.grow != "gap":
+            return super()._fit(data, data.matrix.starts)
+        K = kernel_matrix(data.matrix.kernel, data.X, self.memory_limit, effective_n_jobs(self.n_jobs))
+        size = min(FIRST_BASIS, int(self.n_basis))
+        while True:
+            expanded = data._replace(matrix=self._expand(data, size))
+            super()._fit(expanded, expanded.matrix.starts)
+            self.full_certificate_ = self._judge_fully(K, data)
+            gap = self.full_certificate_.relative_gap
+            if self.verbose:
+                self._say(f"basis {size}: at most {100 * gap:.3g} % above the exact SVM's optimum")
+            if gap <= self.full_tol or size >= self.n_basis or len(expanded.matrix.basis) < size:
+                return self
+            size = min(2 * size, int(self.n_basis))
+
+    def _judge_fully(self, K: KernelMatrix, data: Prepared) -> Certificate:
+        """The model as one of the exact problem."""
+        answers = zip(data.parts, self.dual_coef_, self.intercept_, strict=True)
+        with one_blas_thread():
+            return Certificate.of_parts(
+                [
+                    judge_expansion(
+                        K, self.support_, coef, float(b), self.alpha_[[k]].toarray()[0], part, self._facts(data, part)
+                    )
+                    for k, (part, coef, b) in enumerate(answers)
+                ]
+            )
+
     def _tell(self, problem, data):
         super()._tell(problem, data)
+        if self.approximation is not None:
+            return
         n, limit = max(len(part.y) for part in data.parts), problem.K.memory_limit
         size, which = 8 * n * n, f", the largest of {len(data.parts)}" if data.parts[0].rows is not None else ""
         how = f"computed in tiles, memory_limit is {limit / 2**30:.3g} GiB"
@@ -249,6 +366,8 @@ class SVC(CertifiedClassifier):
 
     def _solutions(self, data, C):
         """This fit's solutions as starts for another C: alpha grows with it, so that alpha / c stays what it was."""
+        if self.approximation is not None:  # a basis may be another one
+            return [None] * len(data.parts)
         alphas = (self.alpha_[[k]].toarray()[0] * (C / self.C_fit_) for k in range(len(data.parts)))
         return [
             Start(part.take(scatter(beta, self.support_, data.n)), float(b), part.take(alpha))
@@ -258,19 +377,29 @@ class SVC(CertifiedClassifier):
     # --- the model ------------------------------------------------------------------------------------------------
 
     def _keep(self, results, data):
-        betas = gather([result.f for result in results], data.parts, data.n)
+        self.__dict__.pop("full_certificate_", None)
         self.alpha_ = gather([result.alpha for result in results], data.parts, data.n)
         self.kernel_ = data.matrix.kernel
         self.gamma_ = self.kernel_.gamma
-        self.support_ = np.unique(betas.indices)
-        self.dual_coef_ = betas[:, self.support_].toarray()
+        if self.approximation is None:
+            betas = gather([result.f for result in results], data.parts, data.n)
+            self.support_ = np.unique(betas.indices)
+            self.dual_coef_ = betas[:, self.support_].toarray()
+        else:
+            basis = data.matrix.basis
+            order = np.argsort(basis.samples)
+            self.support_ = basis.samples[order]
+            self.dual_coef_ = np.vstack([(basis.R @ result.f)[order] for result in results])
         self.support_class_ = data.labels[self.support_]
         self.n_support_ = np.bincount(self.support_class_, minlength=len(data.classes))
-        self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else data.X[self.support_]
+        if self.kernel == "precomputed":
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = data.X[self.support_] if self.approximation is None else basis.vectors[order]
 
     def _scores(self, X):
         X = plain_rows(self._check_rows(X, kernel=self.kernel_.name, reset=False))
-        pairs = self.multi_class == "ovo" and len(self.classes_) > 2
+        pairs = self.multi_class == "ovo" and len(self.classes_) > 2 and self.approximation is None
         with one_blas_thread():
             if self.kernel_.name == "precomputed":
                 return X[:, self.support_].astype(np.float64, copy=False) @ self.dual_coef_.T
@@ -284,38 +413,24 @@ class SVC(CertifiedClassifier):
             )
 
 
+def judge_expansion(
+    K: KernelMatrix, places: np.ndarray, coef: Array, b: float, alpha: Array | None, part: Part, facts: dict, **how
+) -> Certificate:
+    """Of f = sum_j coef_j k(x_places_j, .) as a model of one binary problem of the exact kernel.
+
+    facts are those of a Problem; alpha is over the samples of the part. Points of f that are none of them join the
+    problem without weight.
+    """
+    mine = np.arange(len(facts["y"])) if part.rows is None else part.rows
+    others = np.setdiff1d(places, mine)
+    rows, f = np.concatenate([mine, others]), scatter(coef, places, K.n)
+    if not np.array_equal(rows, np.arange(K.n)):
+        K, f = K.take(rows), f[rows]
+    y, cost = np.append(facts["y"], np.ones(len(others))), np.append(facts["cost"], np.zeros(len(others)))
+    alpha = None if alpha is None else np.append(alpha, np.zeros(len(others)))
+    return certificate(KernelProblem(**{**facts, "y": y, "cost": cost}, K=K), f, b, alpha, **how)
+
+
 def plain_rows(X):
     """CSR in which no entry stands twice and indices have 32 bits where these suffice; dense X as it is."""
     return as_matrix(X).csr if sp.issparse(X) else X  # type: ignore[union-attr]
-
-
-def kernel_gamma(gamma: str | float, X, weight: Array | None = None) -> float:
-    """gamma as a number: "scale" is 1 / (n_features * X.var()), 1 where X does not vary; "auto" is 1 / n_features."""
-    d = X.shape[1]
-    if gamma == "auto":
-        return 1.0 / d
-    if gamma != "scale":
-        return float(gamma)
-    weight = np.ones(X.shape[0]) if weight is None else weight
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, variance = _mean_and_variance(X, weight / np.sum(weight))
-    if not np.isfinite(variance):
-        raise ValueError("gamma='scale' needs X.var(), which is beyond float64; scale X, or give gamma a number.")
-    return 1.0 / (d * variance) if variance > (4 * EPS * mean) ** 2 else 1.0
-
-
-def _mean_and_variance(X, share: Array) -> tuple[float, float]:
-    """Of all entries, each row counting by its share; in blocks, for X need not fit into memory twice."""
-    n, d = X.shape
-    blocks = [slice(first, first + 4096) for first in range(0, n, 4096)]
-    mean = sum(float(share[rows] @ np.asarray(X[rows].sum(axis=1, dtype=np.float64)).ravel()) for rows in blocks) / d
-    total = 0.0
-    for rows in blocks:
-        if sp.issparse(X):
-            entries = X[rows].astype(np.float64)
-            zeros = d - np.diff(entries.indptr)
-            entries.data = (entries.data - mean) ** 2
-            total += float(share[rows] @ (np.asarray(entries.sum(axis=1)).ravel() + zeros * mean**2))
-        else:
-            total += float(share[rows] @ np.sum((X[rows].astype(np.float64) - mean) ** 2, axis=1))
-    return mean, total / d

@@ -63,6 +63,10 @@ def _choose(problem: Problem) -> tuple[Solver, str]:
     n, d = problem.n, problem.size
     if not isinstance(problem, LinearProblem):
         return SMO(), "a kernel, whose rows are computed as working sets need them"
+    if problem.X.orthonormal:
+        return Newton(), f"a matrix of the {d} basis functions is cheap"
+    if not problem.has_rows:
+        return Newton(), "the rows come in pieces, and few passes over them are wanted"
     # c |x|^2 is how far a single alpha_i can move its own margin: where that is little, few passes settle everything
     if (
         isinstance(problem.X, Sparse)

@@ -107,6 +107,7 @@ class DualCoordinateAscent(Solver):
     """As many updates as there are samples a step, in random order, each alpha_i set to its exact optimum."""
 
     name: ClassVar[str] = "dual_coordinate_ascent"
+    needs: ClassVar[frozenset[str]] = frozenset({"rows"})
     shrink: bool = True
     newton: bool = True  # takes turns where the ascent is slow
     seed: int = 0

@@ -92,7 +92,7 @@ class Hyperpass(Solver):
     """The minimum of the lower bound, and of P on the way there."""
 
     name: ClassVar[str] = "hyperpass"
-    needs: ClassVar[frozenset[str]] = frozenset({"lipschitz", "linear", "strongly_convex"})
+    needs: ClassVar[frozenset[str]] = frozenset({"lipschitz", "linear", "strongly_convex", "rows"})
     start_passes: int = 10
     near: int = 200
     shrink: str = "several"

@@ -42,7 +42,7 @@ class Pegasos(Solver):
     """One pass of mini-batch subgradient steps."""
 
     name: ClassVar[str] = "pegasos"
-    needs: ClassVar[frozenset[str]] = frozenset({"lipschitz", "linear"})
+    needs: ClassVar[frozenset[str]] = frozenset({"lipschitz", "linear", "rows"})
     batch: int = 1
     project: bool = True
     average: bool = True

@@ -196,6 +196,8 @@ class SMO(Solver):
 
     def _with_a_working_set(self, problem: KernelProblem, state: State) -> float:
         """Ascend on a working set, then bring the scores of all in play up to date. Returns by how much D has grown."""
+        if not len(state.active):  # nobody has a cost
+            return 0.0
         top, bottom, up, down = self._survey(problem, state, state.active)
         if problem.intercept != "free":  # a single one violates optimality if its e_i is on the wrong side of 0
             top = bottom = 0.0

@@ -1,0 +1,233 @@
+r"""Which points carry a reduced expansion: drawn at random, by a pivoted Cholesky factor, or by what they are for.
+
+    random     each sample is as likely as any other
+    cholesky   those that the kernel matrix is least explained without: randomly pivoted Cholesky, see `low_rank`
+    greedy     those whose addition lowers P most (Keerthi, Chapelle, DeCoste 2006)
+
+Greedy: given the best f over the present basis, let r_j = k_j - (its projection on the basis) for a candidate x_j.
+Adding beta_j r_j to f changes P by
+
+    beta_j g_j + 1/2 beta_j^2 h_j,      g_j = sum_i s_i r_j(x_i),    h_j = |r_j|^2 + sum_i D_i r_j(x_i)^2
+
+with s_i and D_i the slope and curvature of the loss at f(x_i): g_j^2 / 2 h_j is what it is worth. After each choice the
+others are worth what is left of them: one step of Cholesky's method on the matrix whose diagonal is h, so that near
+copies of a good candidate are not taken with it. The basis grows by a half, then f is optimised again. Of several
+binary problems, which share the basis, the worth is the sum.
+
+A basis may also grow until the error on samples that were held out no longer falls.
+
+All of it is done on a part of the samples, the pool: what is proven in the end is proven on all of them, whatever the
+choice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .kernel_matrix import TiledKernel
+from .kernels import Kernel, Points
+from .losses import Array, Huber, Loss
+from .matrix import Dense, in_parts
+from .newton_path import advance, begin_path
+from .problem import LinearProblem
+from .reduced import RANK, Basis, Mapped, kernel_values, make_basis
+
+METHODS = ("random", "cholesky", "greedy")
+FIRST = 20  # points of a basis that grows, chosen at random
+GROWTH = 1.5
+CANDIDATES, MOST = 10, 4000  # for each that is chosen, and in all
+POOL, POOL_EACH = 20_000, 15  # samples in the pool, at least, and for each point of the basis
+SOLVED = 0.02  # relative gap at which a basis is ready to grow
+STEPS = 50
+SMALL = 2**21  # bytes of features up to which they are float64 at no cost
+PATIENCE = 2  # growths without a lower error on what was held out
+
+
+@dataclass(frozen=True)
+class Task:
+    """One binary problem over samples of the pool."""
+
+    rows: np.ndarray
+    y: Array
+    cost: Array
+    loss: Loss
+    intercept: str
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Samples to try a basis on: `error` says how wrong scores (m, tasks), b included, are."""
+
+    X: object
+    error: Callable[[Array], float]
+
+
+@dataclass
+class Fit:
+    """The best f over the present basis, and how the loss sees it."""
+
+    w: Array
+    b: float
+    slope: Array  # s_i = dP / df(x_i)
+    curvature: Array  # D_i
+
+
+def pool_size(n: int, size: int) -> int:
+    """How many of n samples to look at for a basis of this size."""
+    return min(n, max(POOL, POOL_EACH * size))
+
+
+def choose_basis(
+    method: str,
+    kernel: Kernel,
+    X,
+    tasks: list[Task],
+    size: int,
+    rng: np.random.Generator,
+    *,
+    held_out: HeldOut | None = None,
+    threads: int = 1,
+    watch: Callable[[str], None] | None = None,
+) -> tuple[Basis, list[Fit]]:
+    """A basis of up to `size` rows of X, the pool: fewer where more add nothing, or lower no error of `held_out`.
+
+    With it comes the best f over it of each task, or nearly.
+    """
+    n = X.shape[0]
+    size = min(size, n)
+    growing = _Growing(kernel, X, tasks, size, threads)
+    order = np.zeros(0, dtype=np.int64)
+    if method == "random":
+        order = rng.choice(n, size, replace=False)
+    elif method == "cholesky":
+        from .low_rank import random_cholesky
+
+        order = random_cholesky(TiledKernel(kernel, X, threads=threads), size, rng=rng).samples
+    first = len(order) if len(order) and held_out is None else min(FIRST, max(size // 4, 1))
+    growing.add(order[:first] if len(order) else rng.choice(n, first, replace=False))
+    best, best_error, idle = (growing.basis, growing.fits), np.inf, 0
+    taken = first
+    while True:
+        words = f"basis {len(growing.basis)} of {size}"
+        if held_out is not None:
+            fits, error = growing.optimize(), held_out.error(growing.scores(held_out.X))
+            noise = np.sqrt(error * (1 - error) / held_out.X.shape[0])  # type: ignore[attr-defined]
+            idle = idle + 1 if error >= best_error - 0.25 * noise else 0
+            if error < best_error:
+                best, best_error = (growing.basis, fits), error
+            words += f": {100 * error:.2f} % wrong of those held out"
+        if watch is not None:
+            watch(words)
+        more = min(max(int((GROWTH - 1) * len(growing.basis)), 1), size - len(growing.basis))
+        new = order[taken : taken + more]
+        if method == "greedy" and more > 0:
+            rest = np.setdiff1d(np.arange(n), growing.basis.samples)
+            new = growing.best(
+                rng.choice(rest, min(max(min(CANDIDATES * more, MOST), more), len(rest)), replace=False), more
+            )
+        taken += more
+        if idle >= PATIENCE or not (len(new) and growing.add(new)):
+            return (growing.basis, growing.optimize()) if held_out is None else best
+
+
+class _Growing:
+    """A basis over the pool, with the best f of each task over it."""
+
+    def __init__(self, kernel: Kernel, X, tasks: list[Task], size: int, threads: int):
+        self.X, self.tasks, self.threads = X, tasks, threads
+        self.points = Points(kernel, X)
+        small = 8 * X.shape[0] * size <= SMALL
+        self.dtype = np.float64 if small or callable(kernel.name) or self.points.wide else np.float32
+        nothing = np.empty((0, 0))
+        self.basis = Basis(kernel, np.zeros(0, dtype=np.int64), X[:0], nothing, nothing, self.dtype)
+        self.G = np.empty((X.shape[0], 0), dtype=self.dtype)
+        self.fits: list[Fit] = []
+        self.fitted = -1  # the size of the basis that the fits are of
+
+    def add(self, samples: np.ndarray) -> bool:
+        """Those that the basis does not span already; were there any?"""
+        before = len(self.basis)
+        self.basis = make_basis(self.points.kernel, self.X, np.concatenate([self.basis.samples, samples]), self.dtype)
+        new = self.basis.samples[before:]
+        self.G = np.hstack([self.G, kernel_values(self.points, self.points.take(new), self.dtype, self.threads)])
+        return len(new) > 0
+
+    def optimize(self) -> list[Fit]:
+        """The fits over the present basis; the tasks at the same time, or one with all threads."""
+        if self.fitted < len(self.basis):
+            count = len(self.tasks)
+            features = Mapped(Dense(self.G, self.threads if count == 1 else 1), self.basis)
+            last: list[Fit | None] = [*self.fits] or [None] * count
+
+            def work(begin: int, end: int) -> list[Fit]:
+                return [_optimize(features, self.tasks[k], last[k]) for k in range(begin, end)]
+
+            parts = min(self.threads, count)
+            done = in_parts([count * k // parts for k in range(parts + 1)], work)
+            self.fits, self.fitted = [fit for some in done for fit in some], len(self.basis)
+        return self.fits
+
+    def scores(self, X) -> Array:
+        coef = np.column_stack([self.basis.R @ fit.w for fit in self.optimize()])
+        return self.basis.values(X, self.threads) @ coef + np.array([fit.b for fit in self.fits])
+
+    def best(self, candidates: np.ndarray, count: int) -> np.ndarray:
+        """Up to `count` of the candidates: those that lower P most."""
+        G, R, points = self.G, self.basis.R, self.points.take(candidates)
+        between = kernel_values(points, points, np.float64, self.threads)
+        inside = R.T @ kernel_values(self.points.take(self.basis.samples), points, np.float64, self.threads)  # (k, m)
+        norms = between - inside.T @ inside  # <r_i, r_j>
+        slopes, curvature = np.zeros((len(G), len(self.tasks)), dtype=G.dtype), np.zeros(len(G), dtype=G.dtype)
+        for k, (task, fit) in enumerate(zip(self.tasks, self.optimize(), strict=True)):
+            slopes[task.rows, k] = fit.slope
+            curvature[task.rows] += fit.curvature
+        bent = np.flatnonzero(curvature)  # where the loss is not curved it has no slope, or one that no step changes
+        residuals = kernel_values(self.points, points, G.dtype, self.threads)
+        residuals -= G @ (R @ inside).astype(G.dtype)  # r_j(x_i)
+        slope = (residuals.T @ slopes).astype(np.float64)
+        weighted = residuals[bent] * np.sqrt(curvature[bent])[:, None]
+        matrix = (weighted.T @ weighted).astype(np.float64) + norms
+        usable = norms.diagonal() > RANK * between.diagonal()
+        return candidates[_eliminate(matrix, slope, usable, count)]
+
+
+def _optimize(X: Mapped, task: Task, last: Fit | None) -> Fit:
+    """Newton's method from the last f: R only grows, so its w is still that function, with zeros behind."""
+    loss = task.loss if task.loss.smooth else Huber(0.5)  # a kink has no curvature to count
+    mine = X if len(task.rows) == X.shape[0] else X.take(task.rows)
+    problem = LinearProblem(task.y, task.cost, loss, task.intercept, X=mine)
+    w, b = np.zeros(problem.size), 0.0
+    if last is not None:
+        w[: len(last.w)], b = last.w, last.b
+    path = begin_path(problem, w, b)
+    for _ in range(STEPS):
+        if path.ended or path.gap <= SOLVED * path.primal:
+            break
+        advance(problem, path)
+    margins = problem.margins(problem.scores(path.f), path.b)
+    inside = (margins < loss.tilt) & (margins > loss.tilt - loss.bend * min(loss.bound, 1e300))
+    curvature = np.where(inside, task.cost / loss.bend, 0.0)
+    return Fit(path.f, path.b, task.cost * task.y * loss.slope(margins), curvature)
+
+
+def _eliminate(matrix: Array, slope: Array, usable: np.ndarray, count: int) -> list[int]:
+    """Places chosen one after the other: the most worth, the rest less what the choice has taken from them."""
+    size, worth = matrix.diagonal().copy(), slope.copy()
+    least = 1e-3 * size
+    columns = np.zeros((len(size), count))
+    chosen: list[int] = []
+    for k in range(count):
+        usable &= size > least
+        if not usable.any():
+            break
+        value = np.where(usable, np.sum(worth * worth, axis=1) / np.maximum(size, 1e-300), -1.0)
+        best = int(np.argmax(value))
+        root = np.sqrt(size[best])
+        column = (matrix[:, best] - columns[:, :k] @ columns[best, :k]) / root
+        columns[:, k] = column
+        worth -= np.outer(column, worth[best] / root)
+        size -= column * column
+        usable[best] = False
+        chosen.append(best)
+    return chosen
