@@ -621,3 +621,22 @@ def test_kernels_that_are_not_positive_are_refused(parameters):
 def test_a_callable_that_is_no_kernel_is_refused():
     with pytest.raises(ValueError, match="not positive semidefinite"):
         SVC(lambda A, B: -(A @ B.T)).fit(X2, Y2)
+
+
+@pytest.mark.parametrize("kernel, gamma", [("rbf", 3.0), ("wendland", 2.0)])
+def test_few_features_and_small_supports_make_products_cheap(kernel, gamma, monkeypatch, capsys):
+    """The same model by conjugate gradients on boxes or on CSR, chosen by themselves where there are many samples."""
+    monkeypatch.setattr("primalsvm.svc.MANY", 2000)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (3000, 2))
+    y = np.where(np.sin(3 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(3000) > 0, 1, -1)
+    settings = {"kernel": kernel, "gamma": gamma, "loss": "squared_hinge", "tol": 1e-5}
+    cheap = SVC(**settings, verbose=1).fit(X, y)
+    assert "products with this kernel matrix are cheap" in capsys.readouterr().out
+    rows = SVC(**settings, solver="smo").fit(X, y)
+    assert (cheap.solver_.name, rows.solver_.name) == ("conjugate_gradient", "smo")
+    assert cheap.certificate_.relative_gap <= 1e-5
+    assert cheap.certificate_.primal == pytest.approx(rows.certificate_.primal, rel=2e-5)
+    assert SVC(**(settings | {"loss": "hinge"})).fit(X, y).solver_.name == "smo"
+    three = SVC(**(settings | {"tol": 1e-3}), solver="conjugate_gradient").fit(X, y + (X[:, 0] > 1))
+    assert three.status_ == "converged" and certify(three, X, y + (X[:, 0] > 1)).relative_gap <= 1e-3

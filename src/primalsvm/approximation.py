@@ -1,5 +1,7 @@
 """From prepared data to a basis and its features: what SVC solves where K is too large."""
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ from .reduced import Basis, Mapped
 from .solve import Start
 
 FEWEST, HELD_OUT = 20, 20_000  # samples held out: fewer would say nothing, more not much more
+SPOOL = 0.5  # of the free disk may go to features of files that are read in pieces
 EACH_CLASS = 50  # samples that the choice of a basis sees, at least
 
 
@@ -84,14 +87,16 @@ def _tasks(data: Prepared, facts: list[dict[str, Any]], pool: np.ndarray) -> lis
 def _features(
     data: Prepared, basis: Basis, memory_limit: float, threads: int, say: Callable[[str], None] | None
 ) -> Mapped:
-    """Of all samples: in memory where there is room, else made again in every pass."""
+    """Of all samples: in memory where there is room; in a temporary file; or made again in every pass."""
     X, width = data.X, len(basis)
     size = data.n * width * np.dtype(basis.dtype).itemsize
-    fits = size <= memory_limit
+    fits, pieces = size <= memory_limit, isinstance(X, Chunks)
+    spool = pieces and not fits and size <= SPOOL * shutil.disk_usage(tempfile.gettempdir()).free
     if say is not None:
-        how = "kept" if fits else f"computed in every pass: memory_limit is {memory_limit / 2**30:.3g} GiB"
-        say(f"basis: {width} of {data.n} samples; its features, {size / 2**30:.3g} GiB, are {how}")
-    if fits and not isinstance(X, Chunks):
+        how = "kept in memory" if fits else "kept in a temporary file" if spool else "computed in every pass"
+        limit = "" if fits else f": memory_limit is {memory_limit / 2**30:.3g} GiB"
+        say(f"basis: {width} of {data.n} samples; its features, {size / 2**30:.3g} GiB, are {how}{limit}")
+    if fits and not pieces:
         return Mapped(Dense(basis.values(X, threads), threads), basis)
     chunks = as_chunks(X, memory_limit=memory_limit)
 
@@ -99,7 +104,9 @@ def _features(
         check_finite(piece, 0, chunks.title)
         return basis.values(piece, threads)
 
-    return Mapped(Chunked(chunks.map(values, width, basis.dtype), threads), basis)
+    made = chunks.map(values, width, basis.dtype)
+    made.memory_limit = memory_limit
+    return Mapped(Chunked(made.spooled() if spool else made, threads), basis)
 
 
 def rows_of(X, picked: np.ndarray):

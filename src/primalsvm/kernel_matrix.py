@@ -73,6 +73,11 @@ class KernelMatrix:
         """Multiplications of one pass over it."""
         return self.size
 
+    @property
+    def cheap(self) -> bool:
+        """Does a product cost less than reading all entries would? Then rows are not worth keeping."""
+        return not self.held and self.work < self.size
+
     @cached_property
     def diagonal(self) -> Array:
         raise NotImplementedError

@@ -12,12 +12,18 @@ small the factor is made anew. D is raised to what the accuracy of K's entries a
 still finds no positive matrix: the solution is then one of K_SS + the raised D, and `ridge` says so.
 
 Rows of K are kept too, so that each is computed once, as long as they fit. Where K_SS itself does not fit, the equation
-is solved by conjugate gradients, |S|^2 entries of K a step.
+is solved by conjugate gradients, |S|^2 entries of K a step, preconditioned by
+
+    M = F F' + diag(D + residual)          K_SS ~ F F' of low rank, see `low_rank`
+
+which has the diagonal of K_SS + D, and is that diagonal where there is no room for F. The residual keeps the equation
+well conditioned at a small D too: D alone would leave E / D to the steps, E = K_SS - F F'.
 
 Chapelle (2007), appendix B for the ones; the bordering is the Schur complement method of active sets, Gill, Murray,
 Saunders, Wright (1990).
 """
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +31,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .kernel_matrix import TILE, Columns, KernelMatrix
 from .losses import EPS, Array
+from .low_rank import Part, random_cholesky
 from .newton_path import conjugate_gradient
 from .rows import DenseRows
 
@@ -35,6 +42,7 @@ RESIDUAL = 1e-12  # of the largest term of the equation
 REFINEMENTS = 3  # until it is that small; then the factor is made anew
 RAISES = 10  # of D, a hundredfold each
 CG_STEPS, CG_TOL = 250, 1e-5
+EFFORT = 10  # products with K_SS that its low-rank factor may cost
 
 
 class KernelRows:
@@ -60,7 +68,7 @@ class KernelRows:
 
         self.entries += len(picked) * self.n
         out = np.zeros(self.n)
-        if self._hold(picked):
+        if not self.K.cheap and self._hold(picked):
             add_rows(DenseRows(self.values), False, self.place[picked], 0, len(picked), v, out)
             return out
         out[picked] = v
@@ -199,8 +207,7 @@ class KernelSystem:
         return len(np.setxor1d(S, self.factor.members, assume_unique=True)) <= room and len(self.factor.column) <= room
 
     def _factorise(self, S: np.ndarray, D: Array) -> Factor | None:
-        trace = float(np.sum(self.K.diagonal[S]))
-        least = (self.K.accuracy + (len(S) + 1) * EPS) * trace  # more than entries and roundings of the factor are off
+        least = _least(self.K, S)
         for _ in range(RAISES):
             try:
                 return Factor(self.rows, S, np.maximum(D, least))
@@ -211,6 +218,8 @@ class KernelSystem:
     def _by_products(
         self, S: np.ndarray, D: Array, rhs: Array, balance: float, weight: float | None
     ) -> tuple[Array, float]:
+        precondition = self._preconditioner(S, D)
+
         def apply(x: Array) -> Array:
             self.rows.entries += len(S) ** 2
             whole = np.zeros(self.K.n)
@@ -218,8 +227,7 @@ class KernelSystem:
             return self.K.matvec(whole, S) + D * x
 
         def solve(side: Array) -> Array:
-            diagonal = self.K.diagonal[S] + D
-            return conjugate_gradient(apply, side, lambda u, v: float(u @ v), diagonal, tol=CG_TOL, steps=CG_STEPS)
+            return conjugate_gradient(apply, side, lambda u, v: float(u @ v), precondition, tol=CG_TOL, steps=CG_STEPS)
 
         x = solve(rhs)
         if weight is None:
@@ -227,3 +235,18 @@ class KernelSystem:
         ones = solve(np.ones(len(S)))
         t = (float(np.sum(x)) - balance) / (float(np.sum(ones)) + weight)
         return x - t * ones, t
+
+    def _preconditioner(self, S: np.ndarray, D: Array) -> Callable[[Array], Array]:
+        """M^-1, as good as room and effort allow."""
+        trace = float(np.sum(self.K.diagonal[S]))
+        room = SHARE * self.K.memory_limit / (8 * len(S) * 2)  # F, and an orthogonal basis of it
+        worth = np.sqrt(EFFORT * len(S) * self.K.work / self.K.size / 4)  # 4 |S| k^2 operations for k columns
+        # what is missing from K_SS is at most D, and more of it would not help, when its trace is
+        low = random_cholesky(Part(self.K, S), int(min(room, worth)), float(np.min(D)) / trace if trace else 0.0)
+        self.rows.entries += low.rank * len(S)
+        return low.inverse(np.maximum(D + low.residual, _least(self.K, S)))
+
+
+def _least(K: KernelMatrix, S: np.ndarray) -> float:
+    """More than the entries of K_SS and the roundings of its factor are off."""
+    return (K.accuracy + (len(S) + 1) * EPS) * float(np.sum(K.diagonal[S]))

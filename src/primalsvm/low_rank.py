@@ -18,8 +18,8 @@ their bar: half of the largest residual at the beginning of the round; or, so th
 would have had on its own, u_i times the residual that i was proposed with, u_i uniform on 0..1. Only then come the
 columns of those that were taken.
 
-Pivots that are rounding are never taken: after k pivots the entries of a matrix of order k + 1 and the roundings of its
-factor, each to within accuracy sqrt(k_ii k_jj), move the next pivot by up to (k + 1) (accuracy + eps) k_ii.
+Pivots that are rounding are never taken. The one of i is c' K c with c_i = 1 and c_J = -K_JJ^-1 K_Ji, and entries that
+are right to within a times sqrt(k_ii k_jj) move it by up to a (sum_j |c_j| sqrt(k_jj))^2.
 
 As an operator: products with F F', and its inverse with a diagonal D > 0 added. With D^-1/2 F = Q R,
 
@@ -164,17 +164,13 @@ def _grow(K: KernelMatrix, rank: int, tol: float, among: np.ndarray | None, dtyp
     J, residual, trace = np.zeros(0, dtype=np.int64), diagonal.copy(), float(np.sum(diagonal))
     while len(J) < F.shape[1] and np.sum(residual) > tol * trace:
         k = len(J)
-        noise = (k + 1) * (K.accuracy + np.finfo(dtype).eps) * diagonal
-        is_open &= residual > noise
+        is_open &= residual > _rounding(K, F, k) * diagonal
         picked = np.flatnonzero(is_open)
         if not len(picked):
             break
         proposed, bars = propose(residual[picked], min(BLOCK, len(picked)))
-        proposed = picked[proposed]
-        H = K.block(proposed, proposed) - F[proposed, :k] @ F[proposed, :k].T
-        is_open[proposed[H.diagonal() <= noise[proposed]]] = False  # or they might be proposed for ever
-        taken, lower = _eliminate(H, np.maximum(bars, noise[proposed]), F.shape[1] - k)
-        new = proposed[taken]
+        new, lower, noise = _eliminate(K, F[:, :k], J, picked[proposed], bars, F.shape[1] - k)
+        is_open[noise] = False  # or they might be proposed for ever
         if not len(new):
             continue
         rows = K.block(new, everyone) if K.held else K.block(everyone, new).T  # (|new|, n); both are the same numbers
@@ -191,14 +187,28 @@ def _grow(K: KernelMatrix, rank: int, tol: float, among: np.ndarray | None, dtyp
     return LowRank(J, F[:, : len(J)], residual, trace)
 
 
-def _eliminate(H: Array, bars: Array, most: int) -> tuple[list[int], Array]:
-    """(taken, L): Cholesky's method on H, in its order, without those whose pivot is not above their bar."""
+def _eliminate(
+    K: KernelMatrix, F: np.ndarray, J: np.ndarray, proposed: np.ndarray, bars: Array, most: int
+) -> tuple[np.ndarray, Array, np.ndarray]:
+    """(taken, L, noise): Cholesky's method on H without those below their bar; and who is nothing but rounding."""
     taken: list[int] = []
-    L = np.zeros_like(H)
+    some, k = F[proposed], len(J)
+    H = K.block(proposed, proposed) - some @ some.T
+    norms, rounding = np.sqrt(K.diagonal[np.concatenate([J, proposed])]), _rounding(K, F, k)
+    mix, L = np.eye(len(H), k + len(H), k), np.zeros_like(H)  # H = mix K mix'
+    if k:
+        mix[:, :k] = -solve_triangular(F[J], some.T, lower=True, trans=1, check_finite=False).T
+    noise = H.diagonal() <= rounding * (np.abs(mix) @ norms) ** 2
     for i in range(len(H)):
-        if H[i, i] > bars[i] and len(taken) < most:
-            column = H[i:, i] / np.sqrt(H[i, i])
-            H[i:, i:] -= np.outer(column, column)
-            L[i:, len(taken)] = column
+        if len(taken) < most and H[i, i] > max(bars[i], rounding * float(np.abs(mix[i]) @ norms) ** 2):
+            share = H[i + 1 :, i] / H[i, i]
+            L[i:, len(taken)] = H[i:, i] / np.sqrt(H[i, i])
+            H[i + 1 :, i + 1 :] -= np.outer(share, H[i, i + 1 :])
+            mix[i + 1 :] -= np.outer(share, mix[i])
             taken.append(i)
-    return taken, L[taken, : len(taken)]
+    return proposed[taken], L[taken, : len(taken)], proposed[noise]
+
+
+def _rounding(K: KernelMatrix, F: np.ndarray, k: int) -> float:
+    """Of entries of K and of the products of k columns that they are compared with, relative to sqrt(k_ii k_jj)."""
+    return K.accuracy + (k + 2) * float(np.finfo(F.dtype).eps)

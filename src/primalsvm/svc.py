@@ -18,7 +18,7 @@ from .expansion import expand
 from .gamma import kernel_gamma
 from .kernel_matrix import MEMORY_LIMIT, SMALL, KernelMatrix, kernel_matrix
 from .kernels import Kernel
-from .losses import Array
+from .losses import Array, make_loss
 from .matrix import as_matrix, one_blas_thread
 from .multiclass import Part, gather, join, scatter
 from .problem import KernelProblem, LinearProblem, Problem
@@ -26,6 +26,7 @@ from .solve import Start
 
 SMALL_PART = 2000  # samples
 FIRST_BASIS = 50
+MANY = 20_000  # samples from which products with K that are cheap beat rows of it that are kept
 WITH_GAMMA = ("rbf", "poly", "laplacian", "wendland", "sigmoid")
 
 
@@ -274,12 +275,30 @@ class SVC(CertifiedClassifier):
         settings = self.memory_limit / self._flying(parts), self._threads(parts)
         with one_blas_thread():
             try:
-                return Kernels(kernel, kernel_matrix(kernel, X, *settings))
+                return Kernels(kernel, self._operator(kernel, X, *settings))
             except ValueError:
                 narrow = X.astype(np.float32) if self.kernel == "precomputed" else X
                 if narrow.dtype == X.dtype or not np.array_equal(narrow, X):
                     raise
                 return Kernels(kernel, kernel_matrix(kernel, narrow, *settings))  # it was computed in float32
+
+    def _operator(self, kernel: Kernel, X, memory_limit: float, threads: int) -> KernelMatrix:
+        """K as the solver wants it: conjugate gradients live on products, which can be cheap without rows that are."""
+        products = getattr(self.solver, "name", self.solver) == "conjugate_gradient"
+        n, d = X.shape
+        products |= self.solver == "auto" and make_loss(self.loss).smooth and n >= MANY
+        if products and kernel.name == "rbf" and d <= 3 and not sp.issparse(X):
+            from .tree_kernel import TreeKernel
+
+            return TreeKernel(kernel, X, memory_limit=memory_limit, threads=threads)
+        if products and kernel.name == "wendland":
+            from .sparse_kernel import sparse_kernel
+
+            try:
+                return sparse_kernel(kernel, X, memory_limit=memory_limit, threads=threads)
+            except MemoryError:  # not sparse enough
+                pass
+        return kernel_matrix(kernel, X, memory_limit, threads)
 
     def _flying(self, parts):
         """One at a time where they are small: their time is mostly Python's, whose threads wait for each other."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..matrix import Sparse
 from ..newton_path import EXPLICIT
-from ..problem import LinearProblem, Problem
+from ..problem import KernelProblem, LinearProblem, Problem
 from ..solve import Solver
 from .conjugate_gradient import ConjugateGradient
 from .cutting_plane import CuttingPlane
@@ -61,6 +61,8 @@ def explain_choice(problem: Problem) -> str:
 
 def _choose(problem: Problem) -> tuple[Solver, str]:
     n, d = problem.n, problem.size
+    if isinstance(problem, KernelProblem) and problem.K.cheap and problem.loss.smooth:
+        return ConjugateGradient(), "products with this kernel matrix are cheap, and the loss is smooth"
     if not isinstance(problem, LinearProblem):
         return SMO(), "a kernel, whose rows are computed as working sets need them"
     if problem.X.orthonormal:
