@@ -76,7 +76,7 @@ def build(spec: dict, n: int) -> Any:
             memory_limit=spec["memory_limit"],
         )
     if side == "intelex":
-        from daal4py.sklearn.svm import SVC as Intelex
+        from sklearnex.svm import SVC as Intelex
 
         return Intelex(C=C, gamma=gamma, tol=1e-2, cache_size=2000)
     first, second = side.split(" + ")

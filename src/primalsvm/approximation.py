@@ -20,6 +20,7 @@ from .solve import Start
 
 FEWEST, HELD_OUT = 20, 20_000  # samples held out: fewer would say nothing, more not much more
 SPOOL = 0.5  # of the free disk may go to features of files that are read in pieces
+FINISH = 5  # times as many samples as in the pool, for which it pays to begin at its solution
 EACH_CLASS = 50  # samples that the choice of a basis sees, at least
 
 
@@ -29,7 +30,7 @@ class Expanded(NamedTuple):
     kernel: Kernel
     basis: Basis
     features: Mapped
-    starts: list[Start]  # near the solutions
+    starts: list[Start | None]  # near the solutions
 
 
 def expand_problem(
@@ -55,10 +56,14 @@ def expand_problem(
     if error is not None and len(held):
         held_out = HeldOut(rows_of(data.X, held), lambda scores: error(scores, held))
     tasks = _tasks(data, facts, pool)
-    basis, fits = choose_basis(method, kernel, X, tasks, size, rng, held_out=held_out, threads=threads, watch=say)
+    finish = data.n >= FINISH * len(pool)
+    basis, fits = choose_basis(
+        method, kernel, X, tasks, size, rng, held_out=held_out, finish=finish, threads=threads, watch=say
+    )
     basis = replace(basis, samples=pool[basis.samples])
     features = _features(data, basis, memory_limit, threads, say)
-    return Expanded(kernel, basis, features, [Start(fit.w, fit.b) for fit in fits])
+    starts: list[Start | None] = [Start(fit.w, fit.b) for fit in fits]
+    return Expanded(kernel, basis, features, starts or [None] * len(tasks))
 
 
 def _draw(data: Prepared, size: int, rng: np.random.Generator, hold: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ choice.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,12 +87,13 @@ def choose_basis(
     rng: np.random.Generator,
     *,
     held_out: HeldOut | None = None,
+    finish: bool = True,
     threads: int = 1,
     watch: Callable[[str], None] | None = None,
 ) -> tuple[Basis, list[Fit]]:
     """A basis of up to `size` rows of X, the pool: fewer where more add nothing, or lower no error of `held_out`.
 
-    With it comes the best f over it of each task, or nearly.
+    With it come the best f over it of each task, or nearly; unless told to `finish`, none, or those of a smaller basis.
     """
     n = X.shape[0]
     size = min(size, n)
@@ -128,7 +129,9 @@ def choose_basis(
             )
         taken += more
         if idle >= PATIENCE or not (len(new) and growing.add(new)):
-            return (growing.basis, growing.optimize()) if held_out is None else best
+            if held_out is not None:
+                return best
+            return growing.basis, growing.optimize() if finish else growing.padded()
 
 
 class _Growing:
@@ -168,6 +171,10 @@ class _Growing:
             self.fits, self.fitted = [fit for some in done for fit in some], len(self.basis)
         return self.fits
 
+    def padded(self) -> list[Fit]:
+        """The last fits, as functions over the present basis: R only grows."""
+        return [replace(fit, w=np.pad(fit.w, (0, len(self.basis) - len(fit.w)))) for fit in self.fits]
+
     def scores(self, X) -> Array:
         coef = np.column_stack([self.basis.R @ fit.w for fit in self.optimize()])
         return self.basis.values(X, self.threads) @ coef + np.array([fit.b for fit in self.fits])
@@ -182,12 +189,19 @@ class _Growing:
         for k, (task, fit) in enumerate(zip(self.tasks, self.optimize(), strict=True)):
             slopes[task.rows, k] = fit.slope
             curvature[task.rows] += fit.curvature
-        bent = np.flatnonzero(curvature)  # where the loss is not curved it has no slope, or one that no step changes
-        residuals = kernel_values(self.points, points, G.dtype, self.threads)
-        residuals -= G @ (R @ inside).astype(G.dtype)  # r_j(x_i)
-        slope = (residuals.T @ slopes).astype(np.float64)
-        weighted = residuals[bent] * np.sqrt(curvature[bent])[:, None]
-        matrix = (weighted.T @ weighted).astype(np.float64) + norms
+        residuals, coef = kernel_values(self.points, points, G.dtype, self.threads), (R @ inside).astype(G.dtype)
+
+        def work(begin: int, end: int) -> tuple[Array, Array]:
+            """Their part of the slopes and of the matrix; samples where the loss is not curved have none of that."""
+            mine = residuals[begin:end]
+            mine -= G[begin:end] @ coef  # r_j(x_i)
+            bent = np.flatnonzero(curvature[begin:end])
+            weighted = mine[bent] * np.sqrt(curvature[begin:end][bent])[:, None]
+            return (mine.T @ slopes[begin:end]).astype(np.float64), (weighted.T @ weighted).astype(np.float64)
+
+        done = in_parts([len(G) * k // self.threads for k in range(self.threads + 1)], work)
+        slope = sum((part for part, _ in done), np.zeros(1))
+        matrix = sum((part for _, part in done), norms)
         usable = norms.diagonal() > RANK * between.diagonal()
         return candidates[_eliminate(matrix, slope, usable, count)]
 
