@@ -10,6 +10,7 @@ A classifier says what its problems are made of and what its model is:
     _scores(X)                    f(x) for each row and binary problem, without b
 """
 
+import sys
 import threading
 import time
 import warnings
@@ -311,8 +312,16 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
             f"{results[worst].certificate.relative_gap:.1e}, above tol={self.tol:g}{where}: "
             f"{ADVICE[results[worst].status].format(self)}",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=_outside(),
         )
+
+
+def _outside() -> int:
+    """The stacklevel at which _warn's warning points at the caller of the package, however deep that is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("primalsvm."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _run_all(run: Callable[[int], Result], n: int, jobs: int, interrupted: threading.Event) -> list[Result]:
