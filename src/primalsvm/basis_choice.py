@@ -9,8 +9,9 @@ Adding beta_j r_j to f changes P by
 
     beta_j g_j + 1/2 beta_j^2 h_j,      g_j = sum_i s_i r_j(x_i),    h_j = |r_j|^2 + sum_i D_i r_j(x_i)^2
 
-with s_i and D_i the slope and curvature of the loss at f(x_i): g_j^2 / 2 h_j is what it is worth. After each choice the
-others are worth what is left of them: one step of Cholesky's method on the matrix whose diagonal is h, so that near
+with s_i and D_i the slope and curvature of the loss at f(x_i): g_j^2 / 2 h_j is what it is worth. Samples without either
+have no say, and make poor candidates. Those that are worth most are held against each other: after each choice the
+others are worth what is left of them, by one step of Cholesky's method on the matrix whose diagonal is h, so that near
 copies of a good candidate are not taken with it. The basis grows by a half, then f is optimised again. Of several
 binary problems, which share the basis, the worth is the sum.
 
@@ -37,6 +38,7 @@ METHODS = ("random", "cholesky", "greedy")
 FIRST = 20  # points of a basis that grows, chosen at random
 GROWTH = 1.5
 CANDIDATES, MOST = 10, 4000  # for each that is chosen, and in all
+SHORTLIST = 3  # of them for each, by their worth alone: which are chosen is found among these
 POOL, POOL_EACH = 20_000, 15  # samples in the pool, at least, and for each point of the basis
 SOLVED = 0.02  # relative gap at which a basis is ready to grow
 STEPS = 50
@@ -123,10 +125,7 @@ def choose_basis(
         more = min(max(int((GROWTH - 1) * len(growing.basis)), 1), size - len(growing.basis))
         new = order[taken : taken + more]
         if method == "greedy" and more > 0:
-            rest = np.setdiff1d(np.arange(n), growing.basis.samples)
-            new = growing.best(
-                rng.choice(rest, min(max(min(CANDIDATES * more, MOST), more), len(rest)), replace=False), more
-            )
+            new = growing.best(more, rng)
         taken += more
         if idle >= PATIENCE or not (len(new) and growing.add(new)):
             if held_out is not None:
@@ -179,31 +178,57 @@ class _Growing:
         coef = np.column_stack([self.basis.R @ fit.w for fit in self.optimize()])
         return self.basis.values(X, self.threads) @ coef + np.array([fit.b for fit in self.fits])
 
-    def best(self, candidates: np.ndarray, count: int) -> np.ndarray:
-        """Up to `count` of the candidates: those that lower P most."""
-        G, R, points = self.G, self.basis.R, self.points.take(candidates)
-        between = kernel_values(points, points, np.float64, self.threads)
-        inside = R.T @ kernel_values(self.points.take(self.basis.samples), points, np.float64, self.threads)  # (k, m)
-        norms = between - inside.T @ inside  # <r_i, r_j>
-        slopes, curvature = np.zeros((len(G), len(self.tasks)), dtype=G.dtype), np.zeros(len(G), dtype=G.dtype)
+    def best(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Up to `count` samples that lower P most, of candidates drawn among those the losses push."""
+        slopes = np.zeros((len(self.G), len(self.tasks)), dtype=self.dtype)
+        curvature = np.zeros(len(self.G), dtype=self.dtype)
         for k, (task, fit) in enumerate(zip(self.tasks, self.optimize(), strict=True)):
             slopes[task.rows, k] = fit.slope
             curvature[task.rows] += fit.curvature
-        residuals, coef = kernel_values(self.points, points, G.dtype, self.threads), (R @ inside).astype(G.dtype)
+        felt = np.flatnonzero((curvature > 0) | slopes.any(axis=1))  # the others have no say in what is worth what
+        candidates = self._candidates(felt, count, rng)
+        R, points = self.basis.R, self.points.take(candidates)
+        inside = R.T @ kernel_values(self.points.take(self.basis.samples), points, np.float64, self.threads)  # (k, m)
+        residuals, coef = kernel_values(self.points.take(felt), points, self.dtype, self.threads), R @ inside
+        G, root = self.G[felt], np.sqrt(curvature[felt])[:, None]
 
-        def work(begin: int, end: int) -> tuple[Array, Array]:
-            """Their part of the slopes and of the matrix; samples where the loss is not curved have none of that."""
+        def scores(begin: int, end: int) -> tuple[Array, Array]:
             mine = residuals[begin:end]
-            mine -= G[begin:end] @ coef  # r_j(x_i)
-            bent = np.flatnonzero(curvature[begin:end])
-            weighted = mine[bent] * np.sqrt(curvature[begin:end][bent])[:, None]
-            return (mine.T @ slopes[begin:end]).astype(np.float64), (weighted.T @ weighted).astype(np.float64)
+            mine -= G[begin:end] @ coef.astype(self.dtype)  # r_j(x_i)
+            slope = mine.T @ slopes[felt[begin:end]]
+            mine *= root[begin:end]
+            return slope.astype(np.float64), np.einsum("ij,ij->j", mine, mine, dtype=np.float64)
 
-        done = in_parts([len(G) * k // self.threads for k in range(self.threads + 1)], work)
+        bounds = [len(felt) * k // self.threads for k in range(self.threads + 1)]
+        done = in_parts(bounds, scores)
         slope = sum((part for part, _ in done), np.zeros(1))
-        matrix = sum((part for _, part in done), norms)
-        usable = norms.diagonal() > RANK * between.diagonal()
-        return candidates[_eliminate(matrix, slope, usable, count)]
+        own = points.diagonal()
+        norms = own - np.einsum("ij,ij->j", inside, inside)  # |r_j|^2
+        usable = norms > RANK * own
+        size = sum((part for _, part in done), norms)
+        worth = np.where(usable, np.sum(slope * slope, axis=1) / np.maximum(size, 1e-300), -1.0)
+        short = np.sort(np.argsort(-worth)[: min(SHORTLIST * count, np.count_nonzero(usable))])
+        chosen = points.take(short)
+        matrix = kernel_values(chosen, chosen, np.float64, self.threads) - inside[:, short].T @ inside[:, short]
+
+        def products(begin: int, end: int) -> Array:
+            mine = residuals[begin:end, short]
+            return (mine.T @ mine).astype(np.float64)
+
+        matrix = sum(in_parts(bounds, products), matrix)
+        return candidates[short[_eliminate(matrix, slope[short], count)]]
+
+    def _candidates(self, felt: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Samples to choose from, those that are felt before others."""
+        taken = np.zeros(len(self.G), dtype=bool)
+        taken[self.basis.samples] = True
+        wanted = max(min(CANDIDATES * count, MOST), count)
+        first = felt[~taken[felt]]
+        if len(first) >= wanted:
+            return rng.choice(first, wanted, replace=False)
+        taken[first] = True
+        rest = np.flatnonzero(~taken)
+        return np.concatenate([first, rng.choice(rest, min(wanted - len(first), len(rest)), replace=False)])
 
 
 def _optimize(X: Mapped, task: Task, last: Fit | None) -> Fit:
@@ -225,10 +250,10 @@ def _optimize(X: Mapped, task: Task, last: Fit | None) -> Fit:
     return Fit(path.f, path.b, task.cost * task.y * loss.slope(margins), curvature)
 
 
-def _eliminate(matrix: Array, slope: Array, usable: np.ndarray, count: int) -> list[int]:
+def _eliminate(matrix: Array, slope: Array, count: int) -> list[int]:
     """Places chosen one after the other: the most worth, the rest less what the choice has taken from them."""
     size, worth = matrix.diagonal().copy(), slope.copy()
-    least = 1e-3 * size
+    least, usable = 1e-3 * size, np.ones(len(size), dtype=bool)
     columns = np.zeros((len(size), count))
     chosen: list[int] = []
     for k in range(count):
