@@ -9,7 +9,7 @@ Adding beta_j r_j to f changes P by
 
     beta_j g_j + 1/2 beta_j^2 h_j,      g_j = sum_i s_i r_j(x_i),    h_j = |r_j|^2 + sum_i D_i r_j(x_i)^2
 
-with s_i and D_i the slope and curvature of the loss at f(x_i): g_j^2 / 2 h_j is what it is worth. Samples without either
+with s_i and D_i the slope and curvature of the loss at f(x_i): g_j^2 / 2 h_j is what it is worth. Those without either
 have no say, and make poor candidates. Those that are worth most are held against each other: after each choice the
 others are worth what is left of them, by one step of Cholesky's method on the matrix whose diagonal is h, so that near
 copies of a good candidate are not taken with it. The basis grows by a half, then f is optimised again. Of several
