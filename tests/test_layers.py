@@ -23,7 +23,7 @@ LAYERS = (
     {"classifier"},
     {"approximation"},
     {"linear_svc", "svc"},
-    {"claims", "paths", "persistence", "display", "foreign_models"},
+    {"claims", "paths", "cross_validation", "leave_one_out", "tuned_svc", "persistence", "display", "foreign_models"},
     {"demo", "console"},
     {"cli"},
 )

@@ -13,6 +13,7 @@ from .solve import Record, Result, Solver, Start, solve
 if TYPE_CHECKING:
     from .chunk_files import open_chunks
     from .claims import certify
+    from .cross_validation import SVCCV, LinearSVCCV
     from .linear_svc import LinearSVC
     from .paths import linear_path
     from .persistence import load, save
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SVC",
+    "SVCCV",
     "Certificate",
     "Chunks",
     "Hinge",
@@ -27,6 +29,7 @@ __all__ = [
     "KernelProblem",
     "LinearProblem",
     "LinearSVC",
+    "LinearSVCCV",
     "Record",
     "Result",
     "Solver",
@@ -45,6 +48,8 @@ __all__ = [
 _LATER = {
     "SVC": "svc",
     "LinearSVC": "linear_svc",
+    "LinearSVCCV": "cross_validation",
+    "SVCCV": "cross_validation",
     "certify": "claims",
     "linear_path": "paths",
     "load": "persistence",

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
@@ -39,7 +39,7 @@ from .certificate import Certificate
 from .chunks import Chunks, check_finite
 from .losses import Array, make_loss
 from .matrix import one_blas_thread
-from .multiclass import Part, join, split
+from .multiclass import Part, join, split, winners
 from .problem import Problem
 from .solve import Result, Solver, Start, check_accepts, solve
 from .solvers import explain_choice, make_solver
@@ -95,12 +95,16 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         """Scores: above zero for classes_[1] where there are two classes, else (n_samples, n_classes)."""
         check_is_fitted(self, "intercept_")
         scores = self._scores_in_pieces(X) if isinstance(X, Chunks) else self._scores(X)
+        return self._join(scores)
+
+    def _join(self, scores: Array) -> Array:
+        """The decision function from scores (n, parts) without intercepts."""
         return join(scores + self.intercept_, len(self.classes_), self.multi_class)
 
     def predict(self, X):
         """The class of each row."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return self.classes_[winners(scores)]
 
     # --- what a classifier must say -------------------------------------------------------------------------------
 
@@ -120,6 +124,14 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _scores(self, X) -> Array:
+        raise NotImplementedError
+
+    def _fold(self, data: Prepared, train: np.ndarray) -> Prepared:
+        """The data of a fit on some of the samples, sharing what can be shared."""
+        raise NotImplementedError
+
+    def _held_out(self, data: Prepared, train: np.ndarray, rows: np.ndarray) -> Array:
+        """Scores (rows, parts) without intercepts of a model fitted on the fold `train`, from the data of all."""
         raise NotImplementedError
 
     # --- from parameters to problems ------------------------------------------------------------------------------
@@ -225,9 +237,22 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         )
         return self._solutions(data, self.C) if fits else [None] * len(data.parts)
 
+    def _at(self, **parameters):
+        """An unfitted copy with other parameters, for data that this one has prepared."""
+        other = clone(self).set_params(**parameters)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        return other
+
     # --- solving --------------------------------------------------------------------------------------------------
 
     def _fit(self, data: Prepared, starts: list[Start | None]):
+        self._warn(self._train(data, starts), data.parts)
+        return self
+
+    def _train(self, data: Prepared, starts: list[Start | None]) -> list[Result]:
+        """Solve, keep the model, and leave it to the caller to warn of what was missed."""
         with one_blas_thread():
             first = self._problem(data, data.parts[0])
             self.solver_ = self._make_solver(first)
@@ -239,8 +264,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         self._store(results, data)
         if self.status_ == "interrupted":
             raise KeyboardInterrupt
-        self._warn(results, data.parts)
-        return self
+        return results
 
     def _tell(self, problem: Problem, data: Prepared) -> None:
         """What verbose=1 says before the fit."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from .kernels import Features, Kernel, Points
 from .losses import EPS, Array
-from .matrix import in_parts
+from .matrix import Dense, in_parts
 
 MEMORY_LIMIT = 2 * 2**30  # bytes, for kernel matrices and caches of their rows
 SMALL = 2**21  # bytes of a float64 matrix that is stored without being asked for
@@ -122,6 +122,8 @@ class StoredKernel(KernelMatrix):
         m = self.n if picked is None else len(picked)
         if not np.any(v):
             return np.zeros(m)
+        if picked is None and 3 * np.count_nonzero(v) < m:  # K is symmetric: its rows will do, and fewer of them
+            return Dense(self.values, self.threads).transpose_matvec(v)
         out = np.empty(m)
         whole = self.values.dtype == np.float64 and picked is None
         step = m if whole else max(1, PANEL // (8 * max(self.n, 1)))
@@ -249,11 +251,24 @@ class TiledKernel(KernelMatrix):
                     f"the kernel matrix of {self.n} samples needs {_giga(8 * self.size)}, memory_limit is "
                     f"{_giga(self.memory_limit)}; raise it, or take a solver that computes K in tiles: smo."
                 )
-            out = np.empty((self.n, self.n))
-            everyone = slice(0, self.n)
-            self._fill(everyone, everyone, out)
-            self._stored = StoredKernel(out, self.accuracy, self.threads)
+            self._stored = StoredKernel(self._whole(), self.accuracy, self.threads)
         return self._stored.values
+
+    def _whole(self) -> Array:
+        """All of K: one triangle is computed, the other is its mirror image."""
+        out, features = np.empty((self.n, self.n)), self.points.features(slice(0, self.n))
+        parts = len(_cuts(self.n, self.threads, self.n)) - 1
+
+        def work(begin: int, end: int) -> None:
+            for at in range(begin, end, TILE):
+                stop = min(at + TILE, end)
+                for a in range(0, stop, TILE):
+                    rows, cols = slice(at, stop), slice(a, min(a + TILE, stop))
+                    out[rows, cols] = self.kernel.between(features.part(rows), features.part(cols))
+                    out[cols, rows] = out[rows, cols].T
+
+        in_parts([int(self.n * np.sqrt(k / parts)) for k in range(parts + 1)], work)  # as many entries for each
+        return out
 
 
 class _TiledColumns(Columns):

@@ -7,7 +7,7 @@ from sklearn.utils.validation import validate_data
 from .chunks import Chunked, Chunks, show_pass
 from .classifier import CertifiedClassifier, Prepared
 from .matrix import Matrix, as_matrix
-from .multiclass import gather, scatter
+from .multiclass import gather, scatter, split
 from .problem import LinearProblem
 from .solve import Start
 
@@ -157,6 +157,14 @@ class LinearSVC(CertifiedClassifier):
             Start(w, float(b), part.take(scatter(alpha, self.support_, data.n)))
             for w, b, alpha, part in zip(self.coef_, self.intercept_, alphas, data.parts, strict=True)
         ]
+
+    def _fold(self, data, train):
+        X, labels = data.X[train], data.labels[train]
+        parts = split(labels, data.classes, self.multi_class)
+        return Prepared(as_matrix(X, self._threads(parts)), X, data.weight[train], data.classes, labels, parts)
+
+    def _held_out(self, data, train, rows):
+        return np.column_stack([data.matrix.matvec(w, rows) for w in self.coef_])
 
     def _keep(self, results, data):
         self.coef_ = np.array([result.f for result in results])

@@ -244,7 +244,10 @@ def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:
 def _next_stage(problem: Problem, path: NewtonPath) -> None:
     """Move the centre to where alpha is, narrow h, and leave out those that will not notice."""
     wanted = 0.5 * path.tol * path.primal / path.lack if path.lack > 0 else 1.0  # the stages' part falls about as h^2
-    path.h = path.h and max(path.h * min(max(SHRINK[path.curved.gram is not None], np.sqrt(wanted)), 0.9), LAST_H)
+    shrink = SHRINK[path.curved.gram is not None]
+    if path.steps == 1:  # Newton had nothing to do and the gap did not fall: it is h that holds alpha back
+        shrink **= 1 + path.idle
+    path.h = path.h and max(path.h * min(max(shrink, np.sqrt(wanted)), 0.9), LAST_H)
     path.play.centre = path.play.share.copy()
     _leave_out(problem, path)
     path.steps, path.moved = 0, 0.0

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.base import clone
 
 from .linear_svc import LinearSVC
 from .solve import Start
@@ -45,9 +44,5 @@ def linear_path(X, y, *, C: Sequence[float], sample_weight=None, **parameters) -
     last: LinearSVC | None = None
     for c in sorted(set(grid)):
         starts: list[Start | None] = [None] * len(data.parts) if last is None else last._solutions(data, c)
-        fitted = clone(model).set_params(C=c)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(fitted, name, getattr(model, name))
-        found[c] = last = fitted._fit(data, starts)
+        found[c] = last = model._at(C=c)._fit(data, starts)
     return [found[c] for c in grid]

@@ -16,7 +16,7 @@ from .certificate import Certificate, certificate
 from .classifier import CertifiedClassifier, Prepared, is_number
 from .expansion import expand
 from .gamma import kernel_gamma
-from .kernel_matrix import MEMORY_LIMIT, SMALL, KernelMatrix, kernel_matrix
+from .kernel_matrix import MEMORY_LIMIT, SMALL, TILE, KernelMatrix, TiledKernel, kernel_matrix
 from .kernels import Kernel
 from .losses import Array, make_loss
 from .matrix import as_matrix, one_blas_thread
@@ -35,6 +35,29 @@ class Kernels(NamedTuple):
 
     kernel: Kernel
     K: KernelMatrix | None  # None where a basis takes its place
+    taken: dict[str, KernelMatrix] | None = None  # between the samples of binary problems, by name, where it is kept
+
+    def of_part(self, part: Part) -> KernelMatrix:
+        """K between the samples of a binary problem."""
+        assert self.K is not None
+        if part.rows is None:
+            return self.K
+        if self.taken is None:
+            return self.K.take(part.rows)
+        if part.name not in self.taken:
+            self.taken[part.name] = self.K.take(part.rows)
+        return self.taken[part.name]
+
+    def kept(self, parts: list[Part], threads: int) -> "Kernels":
+        """The same with all that many fits need in memory, if the memory limit allows."""
+        K = self.K
+        size = 8 * sum(len(part.rows) ** 2 for part in parts if part.rows is not None)
+        if not isinstance(K, TiledKernel) or K.held or 8 * K.size + size > K.memory_limit:
+            return self
+        K.threads, before = threads, K.threads
+        K.array()
+        K.threads = before
+        return self._replace(taken={})
 
 
 class SVC(CertifiedClassifier):
@@ -309,8 +332,7 @@ class SVC(CertifiedClassifier):
             features = data.matrix.features
             X = features if part.rows is None else features.take(part.rows)
             return LinearProblem(X=X, **self._facts(data, part))
-        K = data.matrix.K if part.rows is None else data.matrix.K.take(part.rows)
-        return KernelProblem(K=K, **self._facts(data, part))
+        return KernelProblem(K=data.matrix.of_part(part), **self._facts(data, part))
 
     # --- a basis in the place of the kernel matrix ----------------------------------------------------------------
 
@@ -384,14 +406,26 @@ class SVC(CertifiedClassifier):
         print(f"[{type(self).__name__}] kernel matrix{which}: {n} x {n}, {size / 2**30:.3g} GiB; {how}", flush=True)
 
     def _solutions(self, data, C):
-        """This fit's solutions as starts for another C: alpha grows with it, so that alpha / c stays what it was."""
+        """This fit's solutions as starts for another C: an alpha that has a bound hardly notices C while below it."""
         if self.approximation is not None:  # a basis may be another one
             return [None] * len(data.parts)
-        alphas = (self.alpha_[[k]].toarray()[0] * (C / self.C_fit_) for k in range(len(data.parts)))
+        growth = C / self.C_fit_ if np.isinf(make_loss(self.loss).bound) else 1.0
+        alphas = (growth * self.alpha_[[k]].toarray()[0] for k in range(len(data.parts)))
         return [
             Start(part.take(scatter(beta, self.support_, data.n)), float(b), part.take(alpha))
             for beta, b, alpha, part in zip(self.dual_coef_, self.intercept_, alphas, data.parts, strict=True)
         ]
+
+    def _fold(self, data, train):
+        """Those left out have no weight, and all folds the same kernel matrix."""
+        weight = np.zeros(data.n)
+        weight[train] = data.weight[train]
+        return data._replace(weight=weight)
+
+    def _held_out(self, data, train, rows):
+        K = data.matrix.K
+        tiles = [K.block(rows[a : a + TILE], self.support_) @ self.dual_coef_.T for a in range(0, len(rows), TILE)]
+        return np.vstack(tiles) if tiles else np.empty((0, len(self.dual_coef_)))
 
     # --- the model ------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ set is made of the samples that violate optimality most,
 
 and of those of the last set. Rows of K are computed in float32 on the samples in play only, and kept in a ring of
 memory. A sample at its bound that cannot be part of any violating pair is left out of play. Small problems are simpler:
-all rows that were ever needed are kept, and everybody is in play.
+all rows that were ever needed are kept, and everybody is in play; so it is where K is held as a whole.
 
 Float32 rows and samples left out make the scores drift. They are therefore computed afresh in float64, for all samples,
 whenever the solver believes to be done; what it found wrong then, it goes on with. So any accuracy can be reached, each
@@ -105,7 +105,7 @@ class SMO(Solver):
             alpha = problem.project(start.alpha)
         beta = alpha * problem.y
         state = State(beta, 0.0, alpha, beta, np.zeros(problem.n), problem.upper, self.everyone(problem))
-        if problem.n <= FEW and (problem.K.held or 8 * problem.K.size <= CACHE_SHARE * problem.K.memory_limit):
+        if problem.K.held or (problem.n <= FEW and 8 * problem.K.size <= CACHE_SHARE * problem.K.memory_limit):
             state.kept = KeptRows(problem.K)
         state.size = min(self.size, max(len(state.active) // PART, 64))
         state.passes = float(problem.K.held)
