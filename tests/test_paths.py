@@ -1,10 +1,13 @@
 """Models along a grid of C: the same as one by one, proven one by one, and cheaper together."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from primalsvm import LinearSVC, linear_path
+from primalsvm import SVC, LinearSVC, kernel_path, linear_path
 
 GRID = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
 
@@ -72,3 +75,80 @@ def test_other_bad_parameters_get_theirs():
     X, y = data(n=50)
     with pytest.raises(ValueError, match=r"^tol must be"):
         linear_path(X, y, C=[1.0], tol=-1.0)
+
+
+# every C of a range ---------------------------------------------------------------------------------------------------
+def value_at(model, X, y, C, weight=None):
+    """P_C of a model's functions: |f|^2 / 2 does not know C, the losses are proportional to it."""
+    fixed = model._prepare(X, y, weight)
+    problems = [model._problem(fixed, part) for part in fixed.parts]
+    starts = model._solutions(fixed, model.C)
+    return sum(
+        problem.with_cost(problem.cost * (C / model.C)).primal(start.f, start.b)
+        for problem, start in zip(problems, starts, strict=True)
+    )
+
+
+@pytest.mark.parametrize("cover", [0.3, 0.03])
+@pytest.mark.parametrize("fit_intercept", [False, True, "penalized"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "huber"])
+@pytest.mark.parametrize("kernel", [False, True])
+def test_for_every_c_of_the_range_a_model_is_as_good_as_promised(kernel, loss, fit_intercept, cover):
+    X, y = data(n=150, d=4, classes=3 if fit_intercept is True else 2, seed=3)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    settings = {"loss": loss, "fit_intercept": fit_intercept}
+    low, high = 0.02, 50.0
+    if kernel:
+        models = kernel_path(X, y, C=[high, low], gamma=0.3, sample_weight=weight, cover=cover, **settings)
+    else:
+        models = linear_path(X, y, C=[high, low], sample_weight=weight, cover=cover, **settings)
+    assert models[0].covers_[0] == low and models[-1].covers_[1] == high
+    assert all(a.C < b.C and a.covers_[1] >= b.covers_[0] for a, b in pairwise(models))
+    inside = np.exp(np.random.default_rng(1).uniform(np.log(low), np.log(high), 6))
+    borders = [model.covers_[1] for model in models]
+    for C in [*inside, *borders[:: max(1, len(borders) // 3)]]:
+        covering = [model for model in models if model.covers_[0] <= C <= model.covers_[1]]
+        assert covering
+        exact = clone(models[0]).set_params(C=C, tol=1e-8).fit(X, y, sample_weight=weight).certificate_
+        for model in covering:
+            assert value_at(model, X, y, C, weight) * (1 - cover) <= exact.primal * (1 + 1e-9)
+
+
+def test_a_smaller_cover_takes_more_models_and_few_even_so():
+    X, y = data(n=400)
+    counts = [len(linear_path(X, y, C=[1e-3, 1e3], cover=cover)) for cover in (0.3, 0.1, 0.01)]
+    assert counts[0] < counts[1] < counts[2] < 80
+    (one,) = linear_path(X, y, C=[1.0], cover=0.1)
+    assert one.covers_ == (1.0, 1.0)
+
+
+def test_a_range_that_ends_cannot_be_covered_by_less_than_nothing():
+    X, y = data(n=100)
+    for cover in (0.0, 1.0, -1.0):
+        with pytest.raises(ValueError, match="cover must be"):
+            linear_path(X, y, C=[0.1, 1.0], cover=cover)
+
+
+# kernels --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("memory_limit", [2**31, 1e5])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_kernel_models_are_as_good_as_ones_fitted_alone(loss, memory_limit):
+    X, y = data(n=300, classes=3)
+    gammas, grid = [0.3, "scale", 0.02], [10.0, 0.1, 1.0]
+    settings = {"loss": loss, "tol": 1e-5, "memory_limit": memory_limit}
+    models = kernel_path(X, y, C=grid, gamma=gammas, **settings)
+    assert [(model.gamma, model.C) for model in models] == [(gamma, C) for gamma in gammas for C in grid]
+    for model in models:
+        alone = SVC(C=model.C, gamma=model.gamma, **settings).fit(X, y).certificate_
+        assert model.certificate_.relative_gap <= 1e-5
+        assert alone.dual <= model.certificate_.primal and model.certificate_.dual <= alone.primal
+
+
+def test_kernel_path_refuses_what_it_cannot_do():
+    X, y = data(n=100)
+    with pytest.raises(ValueError, match="exact kernels"):
+        kernel_path(X, y, C=[1.0], approximation="random")
+    with pytest.raises(ValueError, match="C must be"):
+        kernel_path(X, y, C=[])
+    with pytest.raises(ValueError, match="gamma must be"):
+        kernel_path(X, y, C=[1.0], gamma=[0.1, -1.0])

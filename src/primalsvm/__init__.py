@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .claims import certify
     from .cross_validation import SVCCV, LinearSVCCV
     from .linear_svc import LinearSVC
-    from .paths import linear_path
+    from .paths import kernel_path, linear_path
     from .persistence import load, save
     from .svc import SVC
 
@@ -37,6 +37,7 @@ __all__ = [
     "Start",
     "as_chunks",
     "certify",
+    "kernel_path",
     "linear_path",
     "load",
     "open_chunks",
@@ -51,6 +52,7 @@ _LATER = {
     "LinearSVCCV": "cross_validation",
     "SVCCV": "cross_validation",
     "certify": "claims",
+    "kernel_path": "paths",
     "linear_path": "paths",
     "load": "persistence",
     "open_chunks": "chunk_files",

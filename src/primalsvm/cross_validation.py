@@ -21,10 +21,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .chunks import Chunks
-from .classifier import CertifiedClassifier, Prepared
+from .classifier import CertifiedClassifier, Prepared, has_probability
 from .gamma import kernel_gamma
 from .kernel_matrix import MEMORY_LIMIT
 from .linear_svc import LinearSVC
@@ -33,7 +34,7 @@ from .matrix import one_blas_thread
 from .multiclass import winners
 from .svc import SVC, WITH_GAMMA
 
-C_RANGE, GAMMA_RANGE = (-3.0, 3.0), (-1.0, 1.0)  # decades of a grid given as a number of points
+GAMMA_RANGE = (-1.0, 1.0)  # decades of a grid given as a number of points
 OWN = ("Cs", "gammas", "cv", "scoring", "choice", "n_jobs", "verbose")  # parameters that are not the model's
 
 
@@ -56,6 +57,7 @@ class _Search(ClassifierMixin, BaseEstimator):
     """What both have in common; `_blocks` says which fits share prepared data."""
 
     _model: type[CertifiedClassifier]
+    _decades: tuple[float, float]  # of C, where Cs is a number of points
 
     def fit(self, X, y, sample_weight=None):
         """Try every point of the grid on every fold, then fit the one chosen on all samples.
@@ -110,6 +112,18 @@ class _Search(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
+    @available_if(has_probability)
+    def predict_proba(self, X):
+        """Probabilities of the classes (n_samples, n_classes); what predict says is the most probable, always."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(has_probability)
+    def predict_log_proba(self, X):
+        """Logarithms of the probabilities."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_log_proba(X)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags = self._model(**self._shared()).__sklearn_tags__().input_tags
@@ -130,7 +144,7 @@ class _Search(ClassifierMixin, BaseEstimator):
 
     def _grid(self, model: CertifiedClassifier, data: Prepared) -> list[dict[str, float]]:
         """The points, in the order of GridSearchCV; C rises."""
-        return [{"C": c} for c in grid_of("Cs", self.Cs, C_RANGE)]
+        return [{"C": c} for c in grid_of("Cs", self.Cs, self._decades)]
 
     def _blocks(self, model: CertifiedClassifier, data: Prepared, grid: list[dict[str, float]]) -> Iterator[tuple]:
         """(data, places in the grid) of the points that share data."""
@@ -141,6 +155,8 @@ class _Search(ClassifierMixin, BaseEstimator):
     def _run(self, model, first, grid, folds, weight, outcomes, interrupted) -> None:
         """Fill `outcomes`, keyed by place in the grid and fold, until done or interrupted."""
         scorer = None if self.scoring is None else check_scoring(model, self.scoring)
+        asked = getattr(scorer, "_response_method", "predict_proba")  # of a scorer that does not say: that too
+        by_probability = scorer is not None and self.probability is not None and "predict_proba" in asked
         begin = time.perf_counter()
         firsts: list[Any] = [None] * len(folds)  # the first model of each fold, near the first of the next block
         for mine, data, places in self._blocks(model, first, grid):
@@ -150,9 +166,12 @@ class _Search(ClassifierMixin, BaseEstimator):
                 for place in places:
                     C, clock = grid[place]["C"], time.perf_counter()
                     fitted = mine._at(C=C, callback=lambda record: interrupted.is_set())
-                    fitted._train(part, [None] * len(part.parts) if last is None else last._solutions(part, C))
+                    starts = [None] * len(part.parts) if last is None else last._solutions(part, C)
+                    results = fitted._train(part, starts)
                     if interrupted.is_set():
                         return
+                    if by_probability:
+                        fitted._calibrate(part, results, clock)
                     fitted.callback = None
                     seconds, clock = time.perf_counter() - clock, time.perf_counter()
                     score = _score(fitted, data, folds[k], weight, scorer)
@@ -271,10 +290,10 @@ class LinearSVCCV(_Search):
 
     Parameters
     ----------
-    loss, solver, tol, max_iter, fit_intercept, multi_class, class_weight, random_state :
-        As for LinearSVC.
+    loss, solver, tol, max_iter, fit_intercept, multi_class, class_weight, probability, random_state :
+        As for LinearSVC; probabilities are those of best_estimator_.
     Cs : int or sequence of floats, default=10
-        The values of C, or how many of them between 0.001 and 1000, evenly in the logarithm.
+        The values of C, or how many of them between 0.001 and 100, evenly in the logarithm.
     cv : int, splitter or iterable, default=5
         As in GridSearchCV: a number of stratified folds, one of scikit-learn's splitters, or (train, test) pairs.
     scoring : str or callable, default=None
@@ -308,6 +327,7 @@ class LinearSVCCV(_Search):
     """
 
     _model = LinearSVC
+    _decades = -3.0, 2.0
 
     def __init__(
         self,
@@ -323,6 +343,7 @@ class LinearSVCCV(_Search):
         fit_intercept=True,
         multi_class="ovr",
         class_weight=None,
+        probability=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -338,6 +359,7 @@ class LinearSVCCV(_Search):
         self.fit_intercept = fit_intercept
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.probability = probability
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -349,10 +371,10 @@ class SVCCV(_Search):
     Parameters
     ----------
     kernel, degree, coef0, loss, solver, tol, max_iter, memory_limit, fit_intercept, multi_class, class_weight,
-    random_state :
+    probability, random_state :
         As for SVC. A kernel matrix that fits into memory_limit is computed once for each gamma and shared by all fits.
     Cs : int or sequence of floats, default=10
-        The values of C, or how many of them between 0.001 and 1000, evenly in the logarithm.
+        The values of C, or how many of them between 0.01 and 1000, evenly in the logarithm.
     gammas : int or sequence of floats, default=5
         The same for gamma, between a tenth and ten times what SVC calls "scale"; kernels without gamma have none.
     cv, scoring, choice, n_jobs, verbose :
@@ -379,6 +401,7 @@ class SVCCV(_Search):
     """
 
     _model = SVC
+    _decades = -2.0, 3.0
 
     def __init__(
         self,
@@ -399,6 +422,7 @@ class SVCCV(_Search):
         fit_intercept=True,
         multi_class="ovo",
         class_weight=None,
+        probability=None,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -419,6 +443,7 @@ class SVCCV(_Search):
         self.fit_intercept = fit_intercept
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.probability = probability
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

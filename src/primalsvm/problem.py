@@ -19,7 +19,7 @@ The first two take `picked`, positions of samples, where only those are meant.
 Each verb has its rounding error beside it; the certificate adds them up.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -63,6 +63,10 @@ class Problem:
             raise ValueError(f"intercept_scaling must be a number whose square is one, got {self.intercept_scaling!r}.")
         if len(self.y) != self.n or len(self.cost) != self.n:
             raise ValueError(f"y and cost must have {self.n} entries, got {len(self.y)} and {len(self.cost)}.")
+
+    def with_cost(self, cost: Array) -> "Problem":
+        """The same problem with other costs."""
+        return replace(self, cost=cost)
 
     # what a kind of problem must say ----------------------------------------------------------------------------
     kind: ClassVar[str]
@@ -324,6 +328,11 @@ class KernelProblem(Problem):
         self.accuracy = self.K.accuracy
         self._last: tuple[Array, Array, float] | None = None
         super().__post_init__()
+
+    def with_cost(self, cost):
+        other = replace(self, cost=cost)
+        other._last = self._last  # scores do not know the costs
+        return other
 
     @property
     def n(self):
