@@ -568,3 +568,16 @@ def test_large_counts_a_run_that_takes_too_long(tmp_path):
     fast = spec | {"side": large.OURS[0], "seconds": 0.001, "test_error": 0.1, "memory": 0}
     large.report([slow, fast], options)
     assert "| > 10.0 |" in (tmp_path / "t.md").read_text()
+
+
+# benchmarks.tuning ----------------------------------------------------------------------------------------------------
+def test_tuning_puts_both_sides_into_the_table(tmp_path):
+    done = run("--toy", "--cache", str(tmp_path), "--jsonl", str(tmp_path / "r.jsonl"), module="benchmarks.tuning")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [(line["set"], line["side"]) for line in lines] == [
+        (name, side) for name in ("toy_two", "toy_sparse") for side in ("primalsvm", "scikit-learn")
+    ]
+    for ours, theirs in zip(lines[::2], lines[1::2], strict=True):
+        assert ours["score"] == pytest.approx(theirs["score"], abs=0.01) and ours["relative_gap"] <= 1e-3
+    assert done.stdout.count("| toy_") == 2

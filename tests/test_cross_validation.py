@@ -10,12 +10,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from primalsvm import SVC, SVCCV, LinearSVC, LinearSVCCV, cross_validation
+from primalsvm.leave_one_out import leave_one_out
 
 CS, GAMMAS = [0.3, 1.0, 30.0], [0.02, 0.2]
 
@@ -184,3 +185,36 @@ def test_verbose_says_what_was_found(capsys):
     SVCCV(Cs=CS, gammas=GAMMAS, verbose=1).fit(X, y)
     told = capsys.readouterr().out
     assert told.count("15 fits, best C=") == 2 and "gamma=0.02" in told
+
+
+# leave-one-out --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", ["linear", "rbf", "rbf ovr", "in tiles"])
+def test_leaving_one_out_is_close_to_leaving_each_out(name, classes):
+    search, model, grid = SEARCHES[name]
+    X, y = data(classes, n=90)
+    found = clone(search).set_params(cv="loo").fit(X, y)
+    wanted = GridSearchCV(model, grid, cv=LeaveOneOut()).fit(X, y)
+    off = found.cv_results_["mean_test_score"] - wanted.cv_results_["mean_test_score"]
+    assert np.abs(off).max() <= 0.07 and np.abs(off).mean() <= 0.02
+    single = leave_one_out(clone(model).set_params(**found.best_params_).fit(X, y), X, y)
+    assert found.best_score_ == pytest.approx(1 - single.error, abs=0.012)
+    assert found.n_splits_ == len(y) and (found.cv_results_["max_relative_gap"] <= 1e-6).all()
+
+
+def test_leaving_one_out_weighs_its_samples_and_refuses_scorers():
+    X, y = data(2)
+    weight = (np.arange(len(y)) % 2).astype(float)
+    some = LinearSVCCV(Cs=CS, cv="loo", tol=1e-9).fit(X[weight > 0], y[weight > 0])
+    weighted = LinearSVCCV(Cs=CS, cv="loo", tol=1e-9).fit(X, y, sample_weight=weight)
+    assert np.allclose(some.cv_results_["mean_test_score"], weighted.cv_results_["mean_test_score"])
+    with pytest.raises(ValueError, match="take folds"):
+        LinearSVCCV(cv="loo", scoring="roc_auc").fit(X, y)
+    with pytest.raises(ValueError, match="cv must be"):
+        LinearSVCCV(cv="most").fit(X, y)
+
+
+def test_the_callback_counts_the_fits():
+    seen = []
+    LinearSVCCV(Cs=CS, callback=lambda done, total: seen.append((done, total))).fit(*data())
+    assert seen == [(k, 15) for k in range(1, 16)]

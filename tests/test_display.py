@@ -7,14 +7,15 @@ import matplotlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from primalsvm import LinearSVC, Record
-from primalsvm.display import BoundaryDisplay, ConvergenceDisplay, MarginDisplay, TrainingDisplay
+from primalsvm import SVCCV, LinearSVC, LinearSVCCV, Record
+from primalsvm.display import BoundaryDisplay, ConvergenceDisplay, MarginDisplay, PathDisplay, TrainingDisplay
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -383,3 +384,29 @@ def test_without_matplotlib_the_error_says_what_to_install(two, monkeypatch):
 def test_importing_the_displays_does_not_import_matplotlib():
     code = "import sys, primalsvm.display; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# PathDisplay ----------------------------------------------------------------------------------------------------------
+def test_the_path_shows_every_score_and_both_choices():
+    search = SVCCV(Cs=[0.01, 0.1, 1, 10], gammas=[0.1, 1.0, 10.0]).fit(X3, Y3)
+    shown = PathDisplay.from_estimator(search)
+    render(shown)
+    points = {(p["C"], p["gamma"]): m for p, m in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True)}  # fmt: skip  # noqa: E501
+    for gamma, line in zip(shown.gammas, shown.lines_, strict=True):
+        assert [points[C, gamma] for C in line.get_xdata()] == list(line.get_ydata())
+    assert shown.mean[shown.best] == search.best_score_ == max(points.values())
+    simple = clone(search).set_params(choice="one_standard_error").fit(X3, Y3)
+    place = shown.gammas[shown.simplest[0]], shown.Cs[shown.simplest[1]]
+    assert place == (simple.best_params_["gamma"], simple.best_params_["C"])
+    labels = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
+    assert labels[-2].startswith("best: C = ") and len(labels) == 5
+
+
+def test_the_path_of_a_linear_search_in_axes_of_ones_own():
+    search = make_pipeline(StandardScaler(), LinearSVCCV(Cs=4, scoring="f1_macro")).fit(X3, Y3)
+    _, ax = plt.subplots()
+    shown = PathDisplay.from_estimator(search, ax=ax)
+    render(shown)
+    assert shown.ax_ is ax and len(shown.lines_) == 1 and ax.get_ylabel() == "f1_macro"
+    with pytest.raises(TypeError, match="LinearSVCCV and SVCCV"):
+        PathDisplay.from_estimator(LinearSVC().fit(X3, Y3))

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from problems import INTERCEPTS, LOSSES, MAKERS, make_kernel
 from reference import optimum
+from sklearn.datasets import make_classification
 from sklearn.svm import SVC
 
+import primalsvm
 from primalsvm import kernel_matrix as matrices
 from primalsvm.kernel_matrix import StoredKernel, TiledKernel
 from primalsvm.kernel_rows import RowRing
@@ -255,3 +257,13 @@ def test_samples_without_weight_take_no_part(tiled):
     fewer = solve(KernelProblem(y[kept], cost[kept], SquaredHinge(), "free", K=K.take(kept)), SMO(), tol=1e-8)
     assert not result.alpha[cost == 0].any()
     assert result.certificate.primal == pytest.approx(fewer.certificate.primal, rel=2e-8)
+
+
+def test_nobody_is_free_and_rounding_does_not_say_otherwise():
+    """At a small C everyone is at a bound, but for rounding; b is then anywhere between those that hold it."""
+    settings = {"n_features": 8, "n_informative": 6, "flip_y": 0.1, "class_sep": 0.7, "random_state": 0}
+    X, y = make_classification(90, n_classes=3, **settings)
+    for left_out in range(90):
+        mine = (y != 1) & (np.arange(90) != left_out)
+        model = primalsvm.SVC(C=0.3, gamma=0.02, tol=1e-6).fit(X[mine], y[mine])
+        assert model.status_ == "converged" and model.certificate_.relative_gap <= 1e-6

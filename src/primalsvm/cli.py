@@ -1,4 +1,4 @@
-"""The command line: primalsvm train, predict, certify, demo.
+"""The command line: primalsvm train, tune, predict, certify, demo.
 
 Results go to stdout; progress, notes and errors to stderr. Whatever is wrong with the input is one line that begins
 with "error:". The heavy imports (NumPy, SciPy, scikit-learn, Numba) are inside the commands, so that --help is quick.
@@ -122,6 +122,9 @@ def train(
         Literal["ovr", "ovo"] | None, typer.Option(help="One class against the rest (if linear), or pairs.")
     ] = None,
     class_weight: Annotated[Literal["balanced"] | None, typer.Option(help="All classes count the same.")] = None,
+    probability: Annotated[
+        Literal["sigmoid", "isotonic"] | None, typer.Option(help="Calibrate probabilities, for predict --proba.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = 1,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.")] = None,
     as_json: AsJson = False,
@@ -154,6 +157,7 @@ def train(
             max_seconds=max_seconds,
             fit_intercept=FIT_INTERCEPT[intercept],
             class_weight=class_weight,
+            probability=probability,
             n_jobs=jobs,
             random_state=seed,
             callback=progress.record,
@@ -192,6 +196,105 @@ def train(
     raise typer.Exit({"converged": 0, "interrupted": 130}.get(model.status_, 3))
 
 
+@app.command(epilog=f"Example: primalsvm tune heart.svm --kernel rbf --picture path.png -o heart.psvm\n\n{EXIT_CODES}")
+def tune(
+    data: DataPath,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="MODEL", help="Save the best model here.")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the scores: .png, .svg or .pdf.")] = None,
+    test: Annotated[Path | None, typer.Option(metavar="DATA", help="Count its errors on this data too.")] = None,
+    label: Label = None,
+    labels: Labels = None,
+    test_labels: Annotated[Path | None, typer.Option(metavar="FILE", help="The same of the test data.")] = None,
+    file_format: Format = None,
+    kernel: Annotated[KernelName, typer.Option(help="Of the similarity between samples.")] = "linear",
+    Cs: Annotated[str, typer.Option("--C", help="How many values of C, or the values: 0.1,1,10.")] = "10",
+    gammas: Annotated[
+        str | None, typer.Option("--gamma", help="The same for the kernel's gamma; 5 by default.")
+    ] = None,
+    folds: Annotated[str, typer.Option(help="Parts of the data, each held out once; or loo.")] = "5",
+    simplest: Annotated[
+        bool, typer.Option("--one-standard-error", help="Take the least C that is as good but for chance.")
+    ] = False,
+    loss: Annotated[
+        LossName | None, typer.Option(help="Of margins; squared_hinge by default, with a kernel hinge.")
+    ] = None,
+    tol: Annotated[float, typer.Option(help="Relative duality gap to reach, in every fit.")] = 1e-3,
+    intercept: Annotated[InterceptName, typer.Option(help="LIBLINEAR's is penalized.")] = "free",
+    multi_class: Annotated[
+        Literal["ovr", "ovo"] | None, typer.Option(help="One class against the rest (if linear), or pairs.")
+    ] = None,
+    class_weight: Annotated[Literal["balanced"] | None, typer.Option(help="All classes count the same.")] = None,
+    memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Of kernel matrices, as 500M or 2G.")] = None,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = -1,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.")] = None,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")] = False,
+) -> None:
+    """Choose C, and a kernel's gamma, by cross-validation, and train with them.
+
+    Every fit on the way is proven to its tolerance. Ctrl-C takes the best of what was tried so far.
+    """
+    with one_line_errors(), Progress(quiet) as progress:
+        check_output(output, data, test)
+        check_output(picture, data, test)
+        progress.say("loading primalsvm")
+        from .persistence import save
+        from .readers import read_data
+        from .tune import draw, grid_facts, make_search, print_grid
+
+        options: dict[str, Any] = {"loss": loss, "multi_class": multi_class, "gammas": gammas}
+        options["memory_limit"] = _bytes(memory_limit) if memory_limit else None
+        search = make_search(
+            kernel,
+            Cs,
+            folds,
+            **options,
+            choice="one_standard_error" if simplest else "best",
+            tol=tol,
+            fit_intercept=FIT_INTERCEPT[intercept],
+            class_weight=class_weight,
+            n_jobs=jobs,
+            random_state=seed,
+            callback=lambda done, total: progress.say_done("fit", done, total),
+        )
+        progress.say(f"reading {data}")
+        reading: dict[str, Any] = {"label": label, "format": file_format, "memory_limit": None}
+        training = read_data(data, labels=labels, **reading)
+        width, names = training.X.shape[1], training.feature_names
+        reading["labels"] = test_labels
+        testing = None if test is None else _read_for(test, width, names, kernel != "linear", **reading)
+        progress.say("tuning")
+        seconds, remarks = _fit(search, training)
+        model = search.best_estimator_
+        if training.feature_names:
+            model.feature_names_in_ = search.feature_names_in_
+        if output is not None:
+            save(model, output)
+        if picture is not None:
+            draw(search, picture)
+        report = {
+            **_data_facts(data, training),
+            "classes": _class_counts(model, training),
+            **grid_facts(search),
+            "seconds": seconds,
+            **_kernel_facts(model),
+            "solver": model.solver_.name,
+            **_proof_facts(model.certificate_),
+            "train_error": _error_rate(model, training),
+            "test_error": None if testing is None else _error_rate(model, testing),
+            "picture": None if picture is None else str(picture),
+            "model": None if output is None else str(output),
+            "warnings": remarks,
+        }
+        progress.stop()
+        if not (as_json or quiet):
+            print_grid(search)
+        print_report(report, as_json, quiet)
+    raise typer.Exit(130 if search.interrupted_ else 0 if model.status_ == "converged" else 3)
+
+
 @app.command(epilog="Example: primalsvm predict a9a.psvm a9a.t.xz -o labels.txt")
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model of primalsvm, LIBLINEAR or LIBSVM.")],
@@ -200,6 +303,7 @@ def predict(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the labels here.")
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="After each label its scores, separated by tabs.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="After each label the probabilities of all classes.")] = False,
     label: Label = None,
     labels: Labels = None,
     file_format: Format = None,
@@ -216,6 +320,12 @@ def predict(
         from .persistence import write_whole
 
         classifier = _load_model(model)
+        if proba and (scores or not hasattr(classifier, "calibration_")):
+            raise ValueError(
+                "--scores or --proba, not both."
+                if scores
+                else f"{model}: it has no probabilities; train it with --probability sigmoid."
+            )
         keep = hasattr(classifier, "kernel_")
         reading: dict[str, Any] = {"label": label, "labels": labels, "format": file_format, "label_required": False}
         if keep and memory_limit:
@@ -225,6 +335,8 @@ def predict(
         classifier = _widened(classifier, samples.X.shape[1])
         found = _quietly(classifier.predict, samples.X)
         values = np.reshape(_quietly(classifier.decision_function, samples.X), (len(found), -1)) if scores else None
+        if proba:
+            values = _quietly(classifier.predict_proba, samples.X)
 
         def lines(start: int) -> str:
             part = slice(start, start + 1000)

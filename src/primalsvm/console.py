@@ -77,6 +77,11 @@ class Progress:
     def say(self, text: str) -> None:
         self.text, self.begin = text, time.perf_counter()
 
+    def say_done(self, what: str, done: int, total: int) -> None:
+        """How many of them are done, with a bar; the clock runs on."""
+        filled = BAR * done // max(total, 1)
+        self.text = f"{what} {done} of {total} {'━' * filled}{'─' * (BAR - filled)}"
+
     def follow(self, data: Data) -> Data:
         """Show the passes over data that comes in pieces."""
         if hasattr(data.X, "watch"):
@@ -118,7 +123,7 @@ def check_output(output: Path | None, *inputs: Path | None) -> None:
 # --- results: stdout --------------------------------------------------------------------------------------------------
 
 FORMATS = {"seconds": ".2f", "primal": ".9g", "dual": ".9g", "relative_gap": ".2e", "train_error": ".2%"}
-FORMATS |= {"test_error": ".2%", "C": "g", "passes": ".1f", "exact_gap": ".2%"}
+FORMATS |= {"test_error": ".2%", "C": "g", "passes": ".1f", "exact_gap": ".2%", "score": ".2%"}
 STYLES = {"certificate": "bold", "warning": "yellow"}
 
 
@@ -138,7 +143,7 @@ def _rows(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield from (("warning", remark) for remark in value)
         elif name == "model" and value is None:
             yield name, "not saved; -o FILE saves it"
-        elif name != "excess" and value is not None:
+        elif name not in ("excess", "grid") and value is not None:
             yield name.replace("_", " "), format(value, FORMATS.get(name, ""))
 
 

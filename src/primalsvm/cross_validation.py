@@ -3,7 +3,8 @@
 What a grid of refits does again and again is done once. The data are checked once. In a fold the fits go from the
 smallest C to the largest, each started from the one before, so that most of the work is done when it begins; its
 certificate says when it is close enough. A kernel matrix is computed once for each gamma, and all folds share it: those
-held out have no weight, and their scores are sums over the same matrix. The folds run side by side.
+held out have no weight, and their scores are sums over the same matrix. The folds run side by side. With cv="loo" there
+is one fit for each point of the grid: what it would say of each sample without it is read off the model.
 """
 
 import threading
@@ -28,6 +29,7 @@ from .chunks import Chunks
 from .classifier import CertifiedClassifier, Prepared, has_probability
 from .gamma import kernel_gamma
 from .kernel_matrix import MEMORY_LIMIT
+from .leave_one_out import loo_scores
 from .linear_svc import LinearSVC
 from .losses import Array
 from .matrix import one_blas_thread
@@ -35,7 +37,16 @@ from .multiclass import winners
 from .svc import SVC, WITH_GAMMA
 
 GAMMA_RANGE = (-1.0, 1.0)  # decades of a grid given as a number of points
-OWN = ("Cs", "gammas", "cv", "scoring", "choice", "n_jobs", "verbose")  # parameters that are not the model's
+OWN = (
+    "Cs",
+    "gammas",
+    "cv",
+    "scoring",
+    "choice",
+    "n_jobs",
+    "verbose",
+    "callback",
+)  # parameters that are not the model's
 
 
 class Fold(NamedTuple):
@@ -84,18 +95,22 @@ class _Search(ClassifierMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
-        names = first.classes[first.labels]
-        folds = [Fold(*fold) for fold in check_cv(self.cv, names, classifier=True).split(first.X, names)]
+        names, everyone = first.classes[first.labels], np.arange(first.n)
+        folds = [Fold(everyone, everyone)]
+        if not self._leaves_one_out:
+            folds = [Fold(*fold) for fold in check_cv(self.cv, names, classifier=True).split(first.X, names)]
         grid = self._grid(model, first)
         outcomes: dict[tuple[int, int], Outcome] = {}
         weight = np.ones(first.n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         interrupted = threading.Event()
         with one_blas_thread():
             self._run(model, first, grid, folds, weight, outcomes, interrupted)
+        self.n_splits_ = first.n if self._leaves_one_out else len(folds)
         self._tabulate(grid, len(folds), outcomes)
         self.best_estimator_ = model._at(**self.best_params_, n_jobs=self.n_jobs).fit(X, y, sample_weight)
         self.certificate_, self.n_iter_ = self.best_estimator_.certificate_, self.best_estimator_.n_iter_
-        if interrupted.is_set():
+        self.interrupted_ = interrupted.is_set()
+        if self.interrupted_:
             raise KeyboardInterrupt
         self._warn_of(outcomes)
         return self
@@ -139,8 +154,18 @@ class _Search(ClassifierMixin, BaseEstimator):
     def _check(self) -> None:
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise ValueError(f"scoring must be None, a name or a function, got {self.scoring!r}.")
+        if isinstance(self.cv, str) and self.cv != "loo":
+            raise ValueError(
+                f"cv must be a number of folds, a splitter, (train, test) pairs or 'loo', got {self.cv!r}."
+            )
+        if self._leaves_one_out and self.scoring is not None:
+            raise ValueError("cv='loo' counts errors; for another scoring take folds.")
         if self.choice not in ("best", "one_standard_error"):
             raise ValueError(f"choice must be 'best' or 'one_standard_error', got {self.choice!r}.")
+
+    @property
+    def _leaves_one_out(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "loo"
 
     def _grid(self, model: CertifiedClassifier, data: Prepared) -> list[dict[str, float]]:
         """The points, in the order of GridSearchCV; C rises."""
@@ -174,10 +199,15 @@ class _Search(ClassifierMixin, BaseEstimator):
                         fitted._calibrate(part, results, clock)
                     fitted.callback = None
                     seconds, clock = time.perf_counter() - clock, time.perf_counter()
-                    score = _score(fitted, data, folds[k], weight, scorer)
+                    if self._leaves_one_out:
+                        score = _score_of_left_out(fitted, part, weight)
+                    else:
+                        score = _score(fitted, data, folds[k], weight, scorer)
                     gap = fitted.certificate_.relative_gap
                     outcomes[place, k] = Outcome(score, gap, seconds, time.perf_counter() - clock, fitted.status_)
                     last, firsts[k] = fitted, fitted if place == places[0] else firsts[k]
+                    if self.callback is not None:
+                        self.callback(len(outcomes), len(grid) * len(folds))
 
             _side_by_side(run, len(folds), effective_n_jobs(self.n_jobs), interrupted)
             if self.verbose:
@@ -208,28 +238,32 @@ class _Search(ClassifierMixin, BaseEstimator):
 
         scores, gaps, seconds = table("score"), table("relative_gap"), table("fit_seconds")
         mean, spread = scores.mean(axis=1), scores.std(axis=1)
+        if self._leaves_one_out:  # of a sample that is right or wrong
+            spread = np.sqrt(mean * (1 - mean))
         if not np.isfinite(mean).any():
             raise KeyboardInterrupt("no point of the grid was tried on all folds")
         results: dict[str, Any] = {"params": grid}
         for name in grid[0]:
             results[f"param_{name}"] = np.ma.MaskedArray([point[name] for point in grid])
-        for k in range(folds):
+        for k in range(0 if self._leaves_one_out else folds):
             results[f"split{k}_test_score"], results[f"split{k}_relative_gap"] = scores[:, k], gaps[:, k]
         results |= {"mean_test_score": mean, "std_test_score": spread, "max_relative_gap": gaps.max(axis=1)}
         results["rank_test_score"] = rankdata(-np.nan_to_num(mean, nan=-np.inf), method="min").astype(np.int32)
         results["mean_fit_time"], results["std_fit_time"] = seconds.mean(axis=1), seconds.std(axis=1)
         results["mean_score_time"] = table("score_seconds").mean(axis=1)
-        self.cv_results_, self.n_splits_ = results, folds
-        self.best_index_ = self._choose(grid, mean, spread / np.sqrt(max(folds - 1, 1)))
+        self.cv_results_ = results
+        self.best_index_ = self.choose(self.choice)
         self.best_params_, self.best_score_ = grid[self.best_index_], float(mean[self.best_index_])
 
-    def _choose(self, grid: list[dict[str, float]], mean: Array, error: Array) -> int:
-        """The best point; or the simplest, the least C and gamma, within one standard error of it."""
+    def choose(self, rule: str = "best") -> int:
+        """The place in cv_results_ of the best point; or, by "one_standard_error", of the simplest near it."""
+        mean, points = self.cv_results_["mean_test_score"], self.cv_results_["params"]
         best = int(np.nanargmax(mean))
-        if self.choice == "best":
+        if rule == "best":
             return best
-        near = np.flatnonzero(mean >= mean[best] - error[best])
-        return int(min(near, key=lambda place: tuple(grid[place].values())))
+        error = self.cv_results_["std_test_score"][best] / np.sqrt(max(self.n_splits_ - 1, 1))
+        near = np.flatnonzero(mean >= mean[best] - error)
+        return int(min(near, key=lambda place: tuple(points[place].values())))
 
     def _warn_of(self, outcomes: dict[tuple[int, int], Outcome]) -> None:
         missed = [outcome for outcome in outcomes.values() if outcome.status not in ("converged", "stopped")]
@@ -248,8 +282,23 @@ def _score(model: CertifiedClassifier, data: Prepared, fold: Fold, weight: Array
     if scorer is not None:
         return float(scorer(model, data.X[fold.test], data.classes[data.labels[fold.test]]))
     guesses = winners(model._join(model._held_out(data, fold.train, fold.test)))
-    mine = weight[fold.test]
-    return float(np.average(guesses == data.labels[fold.test], weights=mine if mine.any() else None))
+    return _share(guesses == data.labels[fold.test], weight[fold.test])
+
+
+def _score_of_left_out(model: CertifiedClassifier, data: Prepared, weight: Array) -> float:
+    """The share that is right of samples judged by the model without them, as `left_out` estimates it."""
+    scores = np.empty((data.n, len(data.parts)))
+    if data.parts[0].rows is not None:  # a pair's model has not seen the samples of other classes
+        everyone = np.arange(data.n)
+        scores = model._held_out(data, everyone, everyone) + model.intercept_
+    for k, (part, start) in enumerate(zip(data.parts, model._solutions(data, model.C), strict=True)):
+        rows = slice(None) if part.rows is None else part.rows
+        scores[rows, k] = loo_scores(model._problem(data, part), start.f, start.b, start.alpha)  # type: ignore[union-attr, arg-type]
+    return _share(winners(model._join(scores - model.intercept_)) == data.labels, weight)
+
+
+def _share(right: np.ndarray, weight: Array) -> float:
+    return float(np.average(right, weights=weight if weight.any() else None))
 
 
 def _side_by_side(run: Callable[[int], None], count: int, jobs: int, interrupted: threading.Event) -> None:
@@ -294,8 +343,9 @@ class LinearSVCCV(_Search):
         As for LinearSVC; probabilities are those of best_estimator_.
     Cs : int or sequence of floats, default=10
         The values of C, or how many of them between 0.001 and 100, evenly in the logarithm.
-    cv : int, splitter or iterable, default=5
+    cv : int, splitter, iterable or "loo", default=5
         As in GridSearchCV: a number of stratified folds, one of scikit-learn's splitters, or (train, test) pairs.
+        "loo": the leave-one-out error as `leave_one_out` estimates it, one fit for each point of the grid.
     scoring : str or callable, default=None
         One of scikit-learn's scorers; None: the share of samples, by their weights, that are classified rightly.
     choice : {"best", "one_standard_error"}, default="best"
@@ -304,6 +354,8 @@ class LinearSVCCV(_Search):
         Folds at the same time, as threads; -1 for all cores.
     verbose : int, default=0
         1 prints what was found.
+    callback : callable, default=None
+        Called after each fit with the number of fits done and the number of all.
 
     Attributes
     ----------
@@ -347,6 +399,7 @@ class LinearSVCCV(_Search):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        callback=None,
     ):
         self.loss = loss
         self.Cs = Cs
@@ -363,6 +416,7 @@ class LinearSVCCV(_Search):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
 
 class SVCCV(_Search):
@@ -377,7 +431,7 @@ class SVCCV(_Search):
         The values of C, or how many of them between 0.01 and 1000, evenly in the logarithm.
     gammas : int or sequence of floats, default=5
         The same for gamma, between a tenth and ten times what SVC calls "scale"; kernels without gamma have none.
-    cv, scoring, choice, n_jobs, verbose :
+    cv, scoring, choice, n_jobs, verbose, callback :
         As for LinearSVCCV; "one_standard_error" takes the least C, and of those the least gamma.
 
     Attributes
@@ -426,6 +480,7 @@ class SVCCV(_Search):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        callback=None,
     ):
         self.kernel = kernel
         self.Cs = Cs
@@ -447,6 +502,7 @@ class SVCCV(_Search):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
     def _grid(self, model, data):
         Cs = super()._grid(model, data)

@@ -3,6 +3,7 @@
     ConvergenceDisplay   the bounds closing on the optimum and the relative gap, for one run or several
     BoundaryDisplay      two features: the boundary, the margins where the score is +-1, the support vectors
     MarginDisplay        how the margins y f(x) are distributed in each class, with the share of errors
+    PathDisplay          scores of held-out samples along C, one line for each gamma, and what would be chosen
     TrainingDisplay      objective, accuracy, hyperplane and support vectors along the iterations (seed 004)
 
 A display holds the numbers it draws, so that they can be drawn again or checked. Models may be the last step of a
@@ -369,6 +370,77 @@ class Snapshot(NamedTuple):
     passes: float
     accuracy: float
     model: Any
+
+
+@dataclass
+class PathDisplay:
+    """Cross-validated scores along C, one line for each gamma, with their standard errors and two choices.
+
+    The dot is the best mean score. The diamond is the simplest model within one standard error of it, the dashed line:
+    the least C, and of those the least gamma.
+
+    Parameters
+    ----------
+    Cs, gammas : ndarray (k,), and (g,) or None
+    mean, error : ndarray (g, k)
+        Mean score of the folds, and its standard error; nan where it was not tried on all of them.
+    best, simplest : (place in gammas, place in Cs)
+    score_name : str
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    lines_ : list of lines, one for each gamma
+    """
+
+    Cs: np.ndarray
+    gammas: np.ndarray | None
+    mean: np.ndarray
+    error: np.ndarray
+    best: tuple[int, int]
+    simplest: tuple[int, int]
+    score_name: str = "accuracy"
+
+    @classmethod
+    def from_estimator(cls, search, *, ax=None):
+        """Draw the search of a fitted LinearSVCCV or SVCCV."""
+        search = _last_step(search)
+        if not hasattr(search, "cv_results_"):
+            raise TypeError(f"PathDisplay draws LinearSVCCV and SVCCV, got {type(search).__name__}.")
+        points = search.cv_results_["params"]
+        Cs, place_C = np.unique([point["C"] for point in points], return_inverse=True)
+        gammas, place_gamma = np.unique([point.get("gamma", 0.0) for point in points], return_inverse=True)
+        mean, error = (np.full((len(gammas), len(Cs)), np.nan) for _ in range(2))
+        mean[place_gamma, place_C] = search.cv_results_["mean_test_score"]
+        error[place_gamma, place_C] = search.cv_results_["std_test_score"] / np.sqrt(max(search.n_splits_ - 1, 1))
+        chosen = (search.choose(rule) for rule in ("best", "one_standard_error"))
+        best, simplest = ((int(place_gamma[k]), int(place_C[k])) for k in chosen)
+        has_gamma = "gamma" in points[0]
+        name = "accuracy" if search.scoring is None else str(search.scoring)
+        return cls(Cs, gammas if has_gamma else None, mean, error, best, simplest, name).plot(ax)
+
+    def plot(self, ax=None):
+        (ax,) = _axes(ax, 1, 4.2)
+        colours = _colours(len(self.mean))
+        self.lines_ = []
+        for k, (mean, error) in enumerate(zip(self.mean, self.error, strict=True)):
+            name = None if self.gammas is None else f"gamma = {self.gammas[k]:.3g}"
+            strong = k in (self.best[0], self.simplest[0])
+            self.lines_ += ax.plot(self.Cs, mean, color=colours[k], label=name, linewidth=1.8 if strong else 1.0)
+            if strong:
+                ax.fill_between(self.Cs, mean - error, mean + error, color=colours[k], alpha=0.15, linewidth=0)
+        top, lack = self.mean[self.best], self.error[self.best]
+        ax.axhline(top - lack, color=INK, linewidth=0.8, linestyle="--")
+        for place, marker, name in ((self.best, "o", "best"), (self.simplest, "D", "within one standard error")):
+            label = f"{name}: C = {self.Cs[place[1]]:.3g}"
+            if self.gammas is not None:
+                label += f", gamma = {self.gammas[place[0]]:.3g}"
+            face = INK if marker == "o" else "white"
+            ax.plot(self.Cs[place[1]], self.mean[place], marker, ms=7, mfc=face, mec=INK, label=label, zorder=5, ls="")
+        _tidy(ax, f"held-out {self.score_name}", log_x=True, xlabel="C", ylabel=self.score_name)
+        ax.legend(frameon=False, fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 @dataclass

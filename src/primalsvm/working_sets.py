@@ -16,6 +16,7 @@ from numba import njit
 from numba.extending import intrinsic
 
 LEAST_CURVE = 1e-12  # of the two diagonal entries: duplicates have no curvature between them
+AT_BOUND = 1e-14  # of c: an alpha this close to its bound is there, but for rounding
 
 FAST = {"reassoc", "contract", "nsz", "nnan"}
 FLAGS = ("nnan", "nsz")
@@ -209,7 +210,7 @@ def survey(scores, y, beta, cost, tilt, bend, bound, b, up, down):
         if cost[i] > 0.0:
             share = y[i] * beta[i] / cost[i]
             e = y[i] * (tilt - bend * share) - scores[i] - b
-            inside_high, inside_low = share < bound, share > 0.0
+            inside_high, inside_low = share < bound * (1.0 - AT_BOUND), share > AT_BOUND
             up[i] = e if (inside_high if y[i] > 0.0 else inside_low) else -np.inf
             down[i] = e if (inside_low if y[i] > 0.0 else inside_high) else np.inf
         else:
