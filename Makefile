@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BENCH := .venv-bench
 
-.PHONY: demo test lint bench bench-linear bench-kernel bench-large bench-hyperpass bench-out-of-core fuzz clean
+.PHONY: demo test lint bench bench-linear bench-kernel bench-large bench-tuning bench-hyperpass bench-out-of-core fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,9 @@ bench-kernel: $(BENCH)/ready
 
 bench-large: $(BENCH)/ready
 	$(BENCH)/bin/python -m benchmarks.large $(ARGS)
+
+bench-tuning: $(READY)
+	$(BIN)/python -m benchmarks.tuning $(ARGS)
 
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)

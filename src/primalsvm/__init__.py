@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .paths import kernel_path, linear_path
     from .persistence import load, save
     from .svc import SVC
+    from .tuned_svc import TunedSVC
 
 __all__ = [
     "SVC",
@@ -35,6 +36,7 @@ __all__ = [
     "Solver",
     "SquaredHinge",
     "Start",
+    "TunedSVC",
     "as_chunks",
     "certify",
     "kernel_path",
@@ -56,6 +58,7 @@ _LATER = {
     "linear_path": "paths",
     "load": "persistence",
     "open_chunks": "chunk_files",
+    "TunedSVC": "tuned_svc",
     "save": "persistence",
 }
 

@@ -185,9 +185,7 @@ class _Growing:
         for k, (task, fit) in enumerate(zip(self.tasks, self.optimize(), strict=True)):
             slopes[task.rows, k] = fit.slope
             curvature[task.rows] += fit.curvature
-        felt = np.flatnonzero(
-            curvature.astype(bool) | slopes.any(axis=1)
-        )  # others have no say in it
+        felt = np.flatnonzero(curvature.astype(bool) | slopes.any(axis=1))  # others have no say in it
         candidates = self._candidates(felt, count, rng)
         R, points = self.basis.R, self.points.take(candidates)
         inside = R.T @ kernel_values(self.points.take(self.basis.samples), points, np.float64, self.threads)  # (k, m)
