@@ -26,9 +26,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from primalsvm import SVC, LinearSVC, Start, solve
+from primalsvm import SVC, LinearSVC, Start, fold_scores, leave_one_out, loo_scores, solve
 from primalsvm.classifier import CertifiedClassifier
-from primalsvm.leave_one_out import fold_scores, leave_one_out, loo_scores
 from primalsvm.matrix import one_blas_thread
 from primalsvm.problem import Problem
 from primalsvm.solvers import Newton

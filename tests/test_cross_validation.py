@@ -15,8 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from primalsvm import SVC, SVCCV, LinearSVC, LinearSVCCV, cross_validation
-from primalsvm.leave_one_out import leave_one_out
+from primalsvm import SVC, SVCCV, LinearSVC, LinearSVCCV, cross_validation, leave_one_out
 
 CS, GAMMAS = [0.3, 1.0, 30.0], [0.02, 0.2]
 

@@ -14,11 +14,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from primalsvm import SVC, KernelProblem, LinearProblem, LinearSVC, Start, as_chunks, solve
-from primalsvm import leave_one_out as module
+from primalsvm import SVC, KernelProblem, LinearProblem, LinearSVC, Start, as_chunks, leave_one_out, loo, solve
+from primalsvm import left_out as module
 from primalsvm.kernel_matrix import StoredKernel, TiledKernel
 from primalsvm.kernels import Kernel
-from primalsvm.leave_one_out import LeaveOneOut, _sides, fold_scores, leave_one_out, loo_scores
+from primalsvm.left_out import _sides, fold_scores, loo_scores
+from primalsvm.loo import LeaveOneOut
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.matrix import Dense, as_matrix
 from primalsvm.reduced import Mapped, make_basis
@@ -361,14 +362,14 @@ def test_a_sample_that_is_not_of_a_pair_keeps_its_score_of_it():
     model = LinearSVC(multi_class="ovo").fit(X, y)
     data = model._prepare(X, y, None)
     seen = []
-    real = module.join
+    real = loo.join
 
     def spy(scores, *how):
         seen.append(scores.copy())
         return real(scores, *how)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "join", spy)
+        patch.setattr(loo, "join", spy)
         leave_one_out(model, X, y)
     plain = X @ model.coef_.T + model.intercept_
     for k, part in enumerate(data.parts):

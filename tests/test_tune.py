@@ -73,3 +73,16 @@ def test_quiet_prints_nothing(folder):
 )
 def test_wrong_options_are_one_sentence(folder, options, words):
     assert words in refusal("tune", folder[0] / "train.svm", *options)
+
+
+def test_probabilities_from_training_to_prediction(folder):
+    path, X, y = folder
+    for command in (["train"], ["tune", "--C", "2"]):
+        done(*command, path / "train.svm", "--probability", "sigmoid", "-o", path / "p.psvm")
+        lines = done("predict", path / "p.psvm", path / "test.svm", "--proba").stdout.splitlines()
+        rows = np.array([[float(word) for word in line.split("\t")] for line in lines])
+        assert rows.shape == (80, 3) and np.allclose(rows[:, 1:].sum(axis=1), 1.0)
+        assert (rows[:, 0] == np.array([1, 2])[rows[:, 1:].argmax(axis=1)]).all()
+    done("train", path / "train.svm", "-o", path / "q.psvm")
+    assert "no probabilities" in refusal("predict", path / "q.psvm", path / "test.svm", "--proba")
+    assert "take one" in refusal("predict", path / "p.psvm", path / "test.svm", "--proba", "--scores")

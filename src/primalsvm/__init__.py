@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from .chunk_files import open_chunks
     from .claims import certify
     from .cross_validation import SVCCV, LinearSVCCV
+    from .left_out import fold_scores, loo_scores
     from .linear_svc import LinearSVC
+    from .loo import leave_one_out
     from .paths import kernel_path, linear_path
     from .persistence import load, save
     from .svc import SVC
@@ -39,9 +41,12 @@ __all__ = [
     "TunedSVC",
     "as_chunks",
     "certify",
+    "fold_scores",
     "kernel_path",
+    "leave_one_out",
     "linear_path",
     "load",
+    "loo_scores",
     "open_chunks",
     "save",
     "solve",
@@ -54,7 +59,10 @@ _LATER = {
     "LinearSVCCV": "cross_validation",
     "SVCCV": "cross_validation",
     "certify": "claims",
+    "fold_scores": "left_out",
     "kernel_path": "paths",
+    "leave_one_out": "loo",
+    "loo_scores": "left_out",
     "linear_path": "paths",
     "load": "persistence",
     "open_chunks": "chunk_files",

@@ -26,6 +26,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_n_features,
@@ -35,13 +36,14 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from .calibration import FOLD_TOL, METHODS, OutOfSample, agree, fit_curve, out_of_sample, probabilities, row_keys
 from .certificate import Certificate
 from .chunks import Chunks, check_finite
 from .losses import Array, make_loss
 from .matrix import one_blas_thread
 from .multiclass import Part, join, split, winners
 from .problem import Problem
-from .solve import Result, Solver, Start, check_accepts, solve
+from .solve import FREE_WORK, Result, Solver, Start, check_accepts, solve
 from .solvers import explain_choice, make_solver
 
 INTERCEPTS = {True: "free", False: "none", "penalized": "penalized"}
@@ -69,6 +71,15 @@ class Prepared(NamedTuple):
         return self.X.shape[0]
 
 
+def has_probability(model) -> bool:
+    """For available_if; the sentence is the cause of the AttributeError that it raises."""
+    if model.probability is None:
+        raise AttributeError(
+            "probabilities are calibrated in fit, where they are asked for: set probability='sigmoid' or 'isotonic'."
+        )
+    return True
+
+
 class CertifiedClassifier(ClassifierMixin, BaseEstimator):
     """Base of the classifiers; see the module's text for what one must have."""
 
@@ -93,9 +104,11 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X):
         """Scores: above zero for classes_[1] where there are two classes, else (n_samples, n_classes)."""
+        return self._join(self._scores_of(X))
+
+    def _scores_of(self, X) -> Array:
         check_is_fitted(self, "intercept_")
-        scores = self._scores_in_pieces(X) if isinstance(X, Chunks) else self._scores(X)
-        return self._join(scores)
+        return self._scores_in_pieces(X) if isinstance(X, Chunks) else self._scores(X)
 
     def _join(self, scores: Array) -> Array:
         """The decision function from scores (n, parts) without intercepts."""
@@ -105,6 +118,25 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         """The class of each row."""
         scores = self.decision_function(X)
         return self.classes_[winners(scores)]
+
+    @available_if(has_probability)
+    def predict_proba(self, X):
+        """Probabilities of the classes (n_samples, n_classes); what predict says is the most probable, always."""
+        scores = self._scores_of(X)
+        check_is_fitted(
+            self,
+            "calibration_",
+            msg="this %(name)s has no probabilities: the fit was made without `probability`, or ended before it came "
+            "to them; fit it again.",
+        )
+        decision = self._join(scores)
+        p = probabilities(self.calibration_, scores + self.intercept_, len(self.classes_), self.multi_class)
+        return agree(p, decision, winners(decision))
+
+    @available_if(has_probability)
+    def predict_log_proba(self, X):
+        """Logarithms of the probabilities."""
+        return np.log(self.predict_proba(X))
 
     # --- what a classifier must say -------------------------------------------------------------------------------
 
@@ -198,6 +230,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         yield "multi_class", self.multi_class in ("ovr", "ovo"), "'ovr' or 'ovo'"
         known = isinstance(self.fit_intercept, bool | np.bool_) or self.fit_intercept == "penalized"
         yield "fit_intercept", known, "True, False or 'penalized'"
+        yield "probability", self.probability is None or self.probability in METHODS, "None, 'sigmoid' or 'isotonic'"
 
     def _check_params(self) -> None:
         for name, right, wanted in self._rules():
@@ -248,18 +281,59 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
     # --- solving --------------------------------------------------------------------------------------------------
 
     def _fit(self, data: Prepared, starts: list[Start | None]):
-        self._warn(self._train(data, starts), data.parts)
+        begin = time.perf_counter()
+        self.__dict__.pop("calibration_", None)  # that of the last fit
+        data, results = self._fit_model(data, starts)
+        if self.probability is not None:
+            self._calibrate(data, results, begin)
         return self
 
-    def _train(self, data: Prepared, starts: list[Start | None]) -> list[Result]:
-        """Solve, keep the model, and leave it to the caller to warn of what was missed."""
+    def _fit_model(self, data: Prepared, starts: list[Start | None]) -> tuple[Prepared, list[Result]]:
+        """The data as the problems have them, and their solutions."""
+        results = self._train(data, starts)
+        self._warn(results, data.parts)
+        return data, results
+
+    def _calibrate(self, data: Prepared, results: list[Result], begin: float) -> None:
+        """A curve for each binary problem, from scores of its samples by models without them. Ctrl-C leaves none."""
+        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+        interrupted, parts = threading.Event(), data.parts
+        keys = row_keys(data.X, data.labels, seed)
+
+        def left() -> float | None:
+            return None if self.max_seconds is None else self.max_seconds - (time.perf_counter() - begin)
+
+        def run(k: int) -> OutOfSample:
+            if interrupted.is_set():
+                return OutOfSample(np.empty(0), np.empty(0), np.empty(0), 0.0, "interrupted")
+            problem, mine = self._problem(data, parts[k]), parts[k].take(keys)
+            limits: dict[str, Any] = {"max_iter": self.max_iter, "max_seconds": left, "stop": interrupted.is_set}
+            return out_of_sample(problem, results[k], self.solver_, mine, **limits)
+
+        with one_blas_thread():
+            found = _run_all(run, len(parts), self._flying(parts), interrupted)
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+            curves = [fit_curve(self.probability, each.scores, each.y, each.cost / self.C) for each in found]
+        self.calibration_ = curves
+        worst = max(each.relative_gap for each in found)
+        if worst > FOLD_TOL:
+            warnings.warn(
+                f"the probabilities of {type(self).__name__} come from folds that ended at a certified relative gap of "
+                f"{worst:.1e}, above {FOLD_TOL:g}; raise max_iter or max_seconds, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=_outside(),
+            )
+
+    def _train(self, data: Prepared, starts: list[Start | None], fits: int = 1) -> list[Result]:
+        """Solve, keep the model, and leave it to the caller to warn of what was missed. It is one of so many fits."""
         with one_blas_thread():
             first = self._problem(data, data.parts[0])
             self.solver_ = self._make_solver(first)
             check_accepts(first, self.solver_)
             if self.verbose:
                 self._tell(first, data)
-            results = self._solve_all(data, first, starts)
+            results = self._solve_all(data, first, starts, FREE_WORK / (fits * len(data.parts)))
         self.classes_ = data.classes
         self._store(results, data)
         if self.status_ == "interrupted":
@@ -271,7 +345,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         chosen = explain_choice(problem) if self.solver == "auto" else f"{self.solver_.name}, as asked for"
         print(f"[{type(self).__name__}] solver: {chosen}", flush=True)
 
-    def _solve_all(self, data: Prepared, first: Problem, starts: list[Start | None]) -> list[Result]:
+    def _solve_all(self, data: Prepared, first: Problem, starts: list[Start | None], free_work: float) -> list[Result]:
         """Every binary problem, on n_jobs threads. Ctrl-C stops them all, each with its best iterate.
 
         A problem is built when its turn comes and forgotten when it is solved: a hundred kernel matrices need not fit
@@ -302,6 +376,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
                 stop=interrupted.is_set,
                 start=starts[k],
                 verbose=parts[k].name if self.verbose else "",
+                free_work=free_work,
             )
 
         results = _run_all(run, len(parts), self._flying(parts), interrupted)
@@ -348,7 +423,7 @@ def _outside() -> int:
     return level
 
 
-def _run_all(run: Callable[[int], Result], n: int, jobs: int, interrupted: threading.Event) -> list[Result]:
+def _run_all(run: Callable[[int], Any], n: int, jobs: int, interrupted: threading.Event) -> list[Any]:
     """run(0), ..., run(n - 1) on so many threads. Ctrl-C sets `interrupted`, upon which every run ends soon."""
     if jobs == 1:
         results = []
@@ -358,7 +433,7 @@ def _run_all(run: Callable[[int], Result], n: int, jobs: int, interrupted: threa
                 interrupted.set()
         return results
     with ThreadPoolExecutor(jobs) as pool:
-        futures: list[Future[Result]] = []
+        futures: list[Future[Any]] = []
         try:
             for k in range(n):
                 futures.append(pool.submit(run, k))

@@ -29,7 +29,7 @@ from .chunks import Chunks
 from .classifier import CertifiedClassifier, Prepared, has_probability
 from .gamma import kernel_gamma
 from .kernel_matrix import MEMORY_LIMIT
-from .leave_one_out import loo_scores
+from .left_out import loo_scores
 from .linear_svc import LinearSVC
 from .losses import Array
 from .matrix import one_blas_thread
@@ -192,7 +192,7 @@ class _Search(ClassifierMixin, BaseEstimator):
                     C, clock = grid[place]["C"], time.perf_counter()
                     fitted = mine._at(C=C, callback=lambda record: interrupted.is_set())
                     starts = [None] * len(part.parts) if last is None else last._solutions(part, C)
-                    results = fitted._train(part, starts)
+                    results = fitted._train(part, starts, len(grid) * len(folds))
                     if interrupted.is_set():
                         return
                     if by_probability:

@@ -50,6 +50,12 @@ class LinearSVC(CertifiedClassifier):
         One class against the rest, or one against one, where there are more than two.
     class_weight : dict or "balanced", default=None
         Factors on C by class.
+    probability : {"sigmoid", "isotonic"}, default=None
+        Calibrate probabilities in fit, for `predict_proba`: by Platt's sigmoid, or by a rising step function, which
+        needs a thousand samples or more. They are drawn through the scores that each sample gets from a model without
+        it, and are those of a world in which samples count by their weights, class_weight included: in that world
+        predict decides, and its class is always the most probable one. The cost is about that of one more fit; of two
+        or three where support vectors and features are both many (text).
     n_jobs : int, default=None
         Threads of a fit, -1 for all cores: they share the rows of one binary problem, or the problems where there are
         several. The same number gives the same bits.
@@ -84,6 +90,9 @@ class LinearSVC(CertifiedClassifier):
         Samples with a dual variable above zero in some binary problem.
     dual_coef_ : ndarray (n_parts, n_support)
         Their y_i alpha_i, the feasible dual point that proves the lower bound.
+    calibration_ : list of ndarray
+        With `probability`, for each binary problem: (a, b) of p = 1 / (1 + exp(-(a score + b))), or (2, k) scores and
+        probabilities between which p is linear.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
 
     Examples
@@ -109,6 +118,7 @@ class LinearSVC(CertifiedClassifier):
         fit_intercept=True,
         multi_class="ovr",
         class_weight=None,
+        probability=None,
         n_jobs=None,
         random_state=None,
         warm_start=False,
@@ -124,6 +134,7 @@ class LinearSVC(CertifiedClassifier):
         self.fit_intercept = fit_intercept
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.probability = probability
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start

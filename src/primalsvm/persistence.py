@@ -254,6 +254,8 @@ def _check_shapes(model) -> None:
     (k,) = model.classes_.shape
     parts, d = count_parts(k, model.multi_class), model.n_features_in_
     fits = k >= 2 and _are_numbers(model.intercept_, (parts,))
+    if hasattr(model, "calibration_") and not _are_curves(model.calibration_, parts):
+        raise ModelError("calibration_ is not a curve for each binary problem")
     if not isinstance(model, SVC):
         if not (fits and _are_numbers(model.coef_, (parts, d))):
             raise ModelError("coef_, intercept_, classes_ and n_features_in_ do not fit together")
@@ -275,6 +277,17 @@ def _check_shapes(model) -> None:
 
 def _are_numbers(values, shape: tuple[int, ...]) -> bool:
     return values.dtype.kind == "f" and values.shape == shape
+
+
+def _are_curves(values, parts: int) -> bool:
+    """(a, b), or scores that rise and their probabilities."""
+    return len(values) == parts and all(
+        curve.dtype == np.float64
+        and bool(np.all(np.isfinite(curve)))
+        and curve.shape[0] == 2
+        and (curve.ndim == 1 or (curve.ndim == 2 and curve.size > 0 and bool(np.all(np.diff(curve[0]) >= 0))))
+        for curve in values
+    )
 
 
 def _are_places(values: np.ndarray, length: int, end: int) -> bool:

@@ -122,8 +122,8 @@ class Judge:
     on a busy machine too.
     """
 
-    def __init__(self, problem: Problem, tol: float, certify_every: int | None):
-        self.problem, self.tol, self.certify_every = problem, tol, certify_every
+    def __init__(self, problem: Problem, tol: float, certify_every: int | None, free_work: float = FREE_WORK):
+        self.problem, self.tol, self.certify_every, self.free_work = problem, tol, certify_every, free_work
         self.primal, self.dual, self.reachable, self.rounding = np.inf, 0.0, np.inf, 0.0
         self.best = Start(np.zeros(problem.size), 0.0, None)
         self.alpha = np.zeros(problem.n)
@@ -132,7 +132,7 @@ class Judge:
         self.passes = self.deep_passes = 0.0
         self.last_iteration = self.moved_at = self.unmoved = 0
         # what a solver should aim at: where accuracy is free, as far as it goes
-        self.goal = tol if 100 * problem.entries >= FREE_WORK else 0.0
+        self.goal = tol if 100 * problem.entries >= free_work else 0.0
 
     def due(self, state: State, iteration: int) -> bool:
         if self.certify_every is not None:
@@ -187,7 +187,7 @@ class Judge:
         A problem of a few thousand numbers is solved as far as float64 goes: then its answer does not depend on the
         order of the rows, on how X is stored, or on whether a row stands twice or weighs double.
         """
-        cheap = passes * self.problem.entries < FREE_WORK and self.relative_gap > 1e-14
+        cheap = passes * self.problem.entries < self.free_work and self.relative_gap > 1e-14
         return self.relative_gap <= self.tol and not cheap
 
     def stalled(self, iteration: int) -> bool:
@@ -224,6 +224,7 @@ def solve(
     stop: Callable[[], bool] | None = None,
     start: Start | None = None,
     verbose: str = "",
+    free_work: float = FREE_WORK,
 ) -> Result:
     """Run `solver` on `problem` until P - D <= tol P, proven by the judge, or until something else ends the run.
 
@@ -236,11 +237,12 @@ def solve(
     stop : asked after every step; True ends the run with status "stopped".
     start : a point to start from, for instance that of a problem with a similar C.
     verbose : a name to print one line per certificate under; "" prints nothing.
+    free_work : multiplications within which a problem is solved as far as float64 goes, whatever the tolerance.
 
     Ctrl-C ends the run with status "interrupted" and the best model so far; the caller decides what to raise.
     """
     check_accepts(problem, solver)
-    judge = Judge(problem, tol, certify_every)
+    judge = Judge(problem, tol, certify_every, free_work)
     clock = time.perf_counter()
     seconds, iteration, status = 0.0, 0, ""
     state: Any = None

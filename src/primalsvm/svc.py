@@ -45,18 +45,22 @@ class Kernels(NamedTuple):
         if self.taken is None:
             return self.K.take(part.rows)
         if part.name not in self.taken:
-            self.taken[part.name] = self.K.take(part.rows)
+            self.taken[part.name] = K = self.K.take(part.rows)
+            K.array()
         return self.taken[part.name]
 
     def kept(self, parts: list[Part], threads: int) -> "Kernels":
-        """The same with all that many fits need in memory, if the memory limit allows."""
+        """The same with the matrices that many fits need in memory, if the memory limit allows."""
         K = self.K
-        size = 8 * sum(len(part.rows) ** 2 for part in parts if part.rows is not None)
-        if not isinstance(K, TiledKernel) or K.held or 8 * K.size + size > K.memory_limit:
+        assert K is not None
+        pairs = parts[0].rows is not None
+        size = 8 * sum(len(part.rows) ** 2 for part in parts if part.rows is not None) if pairs else 8 * K.size
+        if not isinstance(K, TiledKernel) or K.held or size > K.memory_limit:
             return self
-        K.threads, before = threads, K.threads
-        K.array()
-        K.threads = before
+        if not pairs:
+            K.threads, before = threads, K.threads
+            K.array()
+            K.threads = before
         return self._replace(taken={})
 
 
@@ -116,6 +120,12 @@ class SVC(CertifiedClassifier):
         two.
     class_weight : dict or "balanced", default=None
         Factors on C by class.
+    probability : {"sigmoid", "isotonic"}, default=None
+        Calibrate probabilities in fit, for `predict_proba`: by Platt's sigmoid, or by a rising step function, which
+        needs a thousand samples or more. They are drawn through the scores that each sample gets from a model without
+        it, and are those of a world in which samples count by their weights, class_weight included: in that world
+        predict decides, and its class is always the most probable one. The cost is about that of one more fit; of two
+        or three where support vectors and features are both many (text).
     n_jobs : int, default=None
         Threads of a fit or a prediction, -1 for all cores: they share one binary problem, or the problems where there
         are several.
@@ -161,6 +171,9 @@ class SVC(CertifiedClassifier):
         "converged", or why it stopped: "max_iter", "max_seconds", "stalled", "diverged", "stopped", "interrupted".
     solver_ : Solver
         What was used.
+    calibration_ : list of ndarray
+        With `probability`, for each binary problem: (a, b) of p = 1 / (1 + exp(-(a score + b))), or (2, k) scores and
+        probabilities between which p is linear.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
 
     Examples
@@ -195,6 +208,7 @@ class SVC(CertifiedClassifier):
         fit_intercept=True,
         multi_class="ovo",
         class_weight=None,
+        probability=None,
         n_jobs=None,
         random_state=None,
         warm_start=False,
@@ -219,6 +233,7 @@ class SVC(CertifiedClassifier):
         self.fit_intercept = fit_intercept
         self.multi_class = multi_class
         self.class_weight = class_weight
+        self.probability = probability
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.warm_start = warm_start
@@ -360,23 +375,23 @@ class SVC(CertifiedClassifier):
     def _say(self, words: str) -> None:
         print(f"[{type(self).__name__}] {words}", flush=True)
 
-    def _fit(self, data, starts):
+    def _fit_model(self, data, starts):
         """With grow="gap": until the distance from the exact SVM is proven to be small."""
         if self.approximation is None:
-            return super()._fit(data, starts)
+            return super()._fit_model(data, starts)
         if self.grow != "gap":
-            return super()._fit(data, data.matrix.starts)
+            return super()._fit_model(data, data.matrix.starts)
         K = kernel_matrix(data.matrix.kernel, data.X, self.memory_limit, effective_n_jobs(self.n_jobs))
         size = min(FIRST_BASIS, int(self.n_basis))
         while True:
             expanded = data._replace(matrix=self._expand(data, size))
-            super()._fit(expanded, expanded.matrix.starts)
+            fitted = super()._fit_model(expanded, expanded.matrix.starts)
             self.full_certificate_ = self._judge_fully(K, data)
             gap = self.full_certificate_.relative_gap
             if self.verbose:
                 self._say(f"basis {size}: at most {100 * gap:.3g} % above the exact SVM's optimum")
             if gap <= self.full_tol or size >= self.n_basis or len(expanded.matrix.basis) < size:
-                return self
+                return fitted
             size = min(2 * size, int(self.n_basis))
 
     def _judge_fully(self, K: KernelMatrix, data: Prepared) -> Certificate:
@@ -386,7 +401,13 @@ class SVC(CertifiedClassifier):
             return Certificate.of_parts(
                 [
                     judge_expansion(
-                        K, self.support_, coef, float(b), self.alpha_[[k]].toarray()[0], part, self._facts(data, part)
+                        K,
+                        self.support_,
+                        coef,
+                        float(b),
+                        part.take(self.alpha_[[k]].toarray()[0]),
+                        part,
+                        self._facts(data, part),
                     )
                     for k, (part, coef, b) in enumerate(answers)
                 ]

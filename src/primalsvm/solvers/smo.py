@@ -147,7 +147,7 @@ class SMO(Solver):
     def _ascend(
         self, problem: KernelProblem, state: State, chosen, rows: np.ndarray, slot: np.ndarray, features: np.ndarray
     ):
-        """(beta, scores, gain of D) of the chosen samples, given rows of K between them; b is in the scores."""
+        """(beta, scores, gain of D, steps) of the chosen samples, given rows of K between them; b is in the scores."""
         from ..working_sets import ascend_on_rows
 
         y, cost, upper, loss = problem.y[chosen], problem.cost[chosen], state.upper[chosen], problem.loss
@@ -160,8 +160,10 @@ class SMO(Solver):
         most = INNER_STEPS * len(beta) + 1000
         paired = problem.intercept == "free"
         ratio = INNER if chosen is not EVERYBODY else INNER_KEPT
-        _, gain = ascend_on_rows(rows, slot, features, curve, low, high, beta, e, paired, constant, 1e-15, ratio, most)
-        return beta, y * loss.tilt - bend * beta - e, gain
+        steps, gain = ascend_on_rows(
+            rows, slot, features, curve, low, high, beta, e, paired, constant, 1e-15, ratio, most
+        )
+        return beta, y * loss.tilt - bend * beta - e, gain, steps
 
     def _with_kept_rows(self, problem: KernelProblem, state: State) -> float:
         """Ascend on everybody, with more rows of K if need be. Returns by how much D has grown."""
@@ -170,9 +172,9 @@ class SMO(Solver):
         before, count = state.beta, kept.count
         if not kept.complete and len(new := self._wanted(problem, state, kept)):
             kept.bring(new)
-        state.beta, scores, gain = self._ascend(problem, state, EVERYBODY, kept.values, kept.slot, kept.features)
+        state.beta, scores, gain, steps = self._ascend(problem, state, EVERYBODY, kept.values, kept.slot, kept.features)
         brought = kept.count - count
-        state.passes += brought / problem.n
+        state.passes += (brought + (steps if problem.K.held else 0)) / problem.n  # rows computed, or read
         state.alpha = problem.y * state.beta
         state.scores = scores - problem.intercept_of(state.alpha)
         state.f = state.beta
@@ -203,7 +205,7 @@ class SMO(Solver):
             top = bottom = 0.0
         state.set = self._working_set(problem, state, self._choose(state, top, bottom, up, down))
         chosen = state.set.samples
-        beta, _, gain = self._ascend(problem, state, chosen, state.set.matrix, np.arange(len(chosen)), NOTHING)
+        beta, _, gain, _ = self._ascend(problem, state, chosen, state.set.matrix, np.arange(len(chosen)), NOTHING)
         change = beta - state.beta[chosen]
         moved = np.flatnonzero(change)
         if not len(moved):

@@ -38,44 +38,27 @@ must be room. K is looked at in the rows of the support vectors, X twice.
 Chapelle (2007), section 6.3 and appendix B; Opper and Winther (2000); Cook (1977) for squares.
 """
 
-from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpotrf, dtrtri
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
-from .approximation import Expanded, _features
-from .chunks import Chunks
-from .classifier import CertifiedClassifier, Prepared
-from .kernel_matrix import MEMORY_LIMIT, SMALL
+from .kernel_matrix import MEMORY_LIMIT
 from .kernel_system import RAISES, SHARE, KernelRows
-from .kernels import Points
-from .linear_svc import LinearSVC
 from .losses import EPS, Array
-from .matrix import BLOCK_BYTES, Matrix, Sparse, one_blas_thread
-from .multiclass import join
+from .matrix import BLOCK_BYTES, Matrix, Sparse
 from .newton_path import _intercept_weight, _solve_positive
 from .problem import KernelProblem, LinearProblem, Problem
-from .reduced import Basis, Mapped
-from .solve import Start
-from .svc import SVC
+from .reduced import Mapped
 
 LEAF = 96  # rows of a triangle that LAPACK inverts
-SAME = 1e-5  # of P: a model whose P differs by more was not trained on these data
-
-
-# --- on one problem ---------------------------------------------------------------------------------------------------
 
 
 def loo_scores(problem: Problem, f: Array, b: float, alpha: Array) -> Array:
     """f(x_i) + b for every sample i, by the model without it. (f, b) and alpha are the problem's solution."""
-    return _leave_out(problem, f, b, alpha).scores
+    return leave_out(problem, f, b, alpha).scores
 
 
 def fold_scores(problem: Problem, f: Array, b: float, alpha: Array, folds) -> Array:
@@ -91,15 +74,15 @@ def fold_scores(problem: Problem, f: Array, b: float, alpha: Array, folds) -> Ar
     and of 10 folds is the true one to within 0.4 points, of 5 to within 0.9; USPS, 500 samples, with a kernel to within
     0.4, but of a linear model that has more features than samples in S, 100 folds 0.6, 10 folds 3.4, 5 folds 6.8.
     """
-    return _leave_out(problem, f, b, alpha, folds).scores
+    return leave_out(problem, f, b, alpha, folds).scores
 
 
-class _Left(NamedTuple):
+class Left(NamedTuple):
     plain: Array  # (n,) scores of the model
     scores: Array  # (n,) scores of each sample by the model without it
 
 
-def _leave_out(problem: Problem, f: Array, b: float, alpha: Array, folds=None) -> _Left:
+def leave_out(problem: Problem, f: Array, b: float, alpha: Array, folds=None) -> Left:
     f, alpha = np.asarray(f, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
     if f.shape != (problem.size,) or alpha.shape != (problem.n,):
         wanted = f"f ({problem.size},) and alpha ({problem.n},)"
@@ -111,18 +94,18 @@ def _leave_out(problem: Problem, f: Array, b: float, alpha: Array, folds=None) -
     plain = rows.scores(f) + b
     curved, alpha = _sides(problem, plain, alpha)
     if not alpha.any():
-        return _Left(plain, plain.copy())
+        return Left(plain, plain.copy())
     compliance = _compliance(problem, rows, curved)
     scores, force = plain.copy(), problem.y * alpha
     if folds is None:
         held = np.flatnonzero(alpha)
         scores[held] -= force[held] * compliance.alone(held)
-        return _Left(plain, scores)
+        return Left(plain, scores)
     _, names = np.unique(folds, return_inverse=True)
     for fold in np.split(np.argsort(names, kind="stable"), np.cumsum(np.bincount(names))[:-1]):
         if force[fold].any():
             scores[fold] -= compliance.together(fold) @ force[fold]
-    return _Left(plain, scores)
+    return Left(plain, scores)
 
 
 def _sides(problem: Problem, scores: Array, alpha: Array) -> tuple[np.ndarray, Array]:
@@ -206,7 +189,7 @@ class _Samples:
             A[np.diag_indices_from(A)] += self.ridge
             L, failed = dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
             if not failed:
-                return _inverse(L)
+                return invert_triangle(L)
             least = max(100 * least, EPS * float(np.min(self.ridge)))
         raise ValueError("the kernel matrix of the curved samples is not positive, even with a ridge.")
 
@@ -280,7 +263,7 @@ class _Features:
         for _ in range(RAISES):  # more than one only where rounding has made H indefinite
             L, failed = dpotrf((H + least * np.eye(len(H))).T if least else H.T, lower=1, clean=1)
             if not failed:
-                return _inverse(L)
+                return invert_triangle(L)
             least = max(100 * least, len(H) * EPS * float(np.max(H.diagonal())))
         raise ValueError("the Hessian is not positive; scale the features to similar ranges.")
 
@@ -357,166 +340,16 @@ class _Products:
         return product if isinstance(product, np.ndarray) else product.toarray()
 
 
-def _inverse(L: Array) -> Array:
+def invert_triangle(L: Array) -> Array:
     """L^-1 of a lower triangular matrix, in its place: by halves, which is twice as fast as LAPACK's own."""
     if len(L) <= LEAF:
         L[:] = dtrtri(L, lower=1)[0]
         return L
     half = len(L) // 2
-    first, last = _inverse(L[:half, :half]), _inverse(L[half:, half:])
+    first, last = invert_triangle(L[:half, :half]), invert_triangle(L[half:, half:])
     L[half:, :half] = dtrmm(-1.0, first, dtrmm(1.0, last, L[half:, :half], lower=1), side=1, lower=1, overwrite_b=1)
     return L
 
 
 def _plain(X: Matrix) -> Any:
     return X.csr.astype(np.float64, copy=False) if isinstance(X, Sparse) else X.toarray()
-
-
-# --- of a classifier --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LeaveOneOut:
-    """What each sample would have been told by a model that had not seen it.
-
-    Attributes
-    ----------
-    scores : array (n_samples,), or (n_samples, n_classes)
-        As `decision_function` gives them.
-    predictions : array (n_samples,)
-        The classes they stand for.
-    errors : array (n_samples,) of bool
-        Where that is not the sample's own.
-    error : float
-        Their share, each sample counting by its weight.
-    training_error : float
-        The same of the model itself, for comparison.
-    """
-
-    scores: Array
-    predictions: np.ndarray
-    errors: np.ndarray
-    error: float
-    training_error: float
-
-    def __str__(self):
-        wrong = f"{np.count_nonzero(self.errors)} of {len(self.errors)} samples"
-        return f"leave-one-out error {self.error:.2%} ({wrong}), training error {self.training_error:.2%}"
-
-
-def leave_one_out(model, X, y, sample_weight=None, *, folds=None) -> LeaveOneOut:
-    """The leave-one-out error of a fitted LinearSVC or SVC, from the model itself: nothing is trained again.
-
-    Parameters
-    ----------
-    model : a fitted LinearSVC or SVC, or a Pipeline that ends in one (its other steps stay as they are).
-    X, y, sample_weight : the data it was fitted with. Others are refused, where that shows.
-    folds : array-like (n_samples,), default=None
-        Names of folds that are left out as a whole; None: each sample alone. See `fold_scores` for how good that is.
-
-    Returns
-    -------
-    LeaveOneOut
-
-    Notes
-    -----
-    One Newton step from the optimum for each sample; exact while no other sample changes to another piece of its loss.
-    In one-vs-one problems a sample that is not of a pair keeps that pair's score. C, class weights, gamma and the
-    basis of an approximation are taken as given. A loosely solved model is a little off: tol=1e-3 is good enough.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from primalsvm import LinearSVC
-    >>> from primalsvm.leave_one_out import leave_one_out
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = StandardScaler().fit_transform(X)
-    >>> found = leave_one_out(LinearSVC(C=0.1).fit(X, y), X, y)
-    >>> found.training_error <= found.error < 0.05
-    True
-    """
-    while isinstance(model, Pipeline):
-        X = model[:-1].transform(X) if len(model) > 1 else X
-        model = model[-1]
-    if not isinstance(model, LinearSVC | SVC):
-        raise TypeError(f"leave_one_out is for primalsvm's LinearSVC and SVC, got {type(model).__name__}.")
-    check_is_fitted(model, "certificate_")
-    _check_shape(model, X)
-    own = copy(model)  # validating sets attributes, of this one
-    with one_blas_thread():
-        data = CertifiedClassifier._prepare(own, X, y, sample_weight)
-        if not np.array_equal(model.classes_, data.classes):
-            raise ValueError(f"the model was fitted with the classes {model.classes_}, y has {data.classes}.")
-        data, starts = _model(own, data)
-        folds = None if folds is None else np.asarray(folds)
-        pairs = data.parts[0].rows is not None
-        plain = np.empty((data.n, len(data.parts)))
-        if pairs:
-            plain = (model._scores_in_pieces(X) if isinstance(X, Chunks) else model._scores(X)) + model.intercept_
-        scores = plain.copy()
-        certificates = model.certificate_.parts or (model.certificate_,)
-        for k, (part, start, proven) in enumerate(zip(data.parts, starts, certificates, strict=True)):
-            problem = own._problem(data, part)
-            left = _leave_out(problem, *start, None if folds is None else part.take(folds))  # type: ignore[arg-type]
-            _check_same(problem, start, left.plain, proven)
-            rows = slice(None) if part.rows is None else part.rows
-            plain[rows, k], scores[rows, k] = left.plain, left.scores
-    return _judge(model, data, plain, scores, sample_weight)
-
-
-def _judge(model, data: Prepared, plain: Array, scores: Array, sample_weight) -> LeaveOneOut:
-    joined = join(scores, len(data.classes), model.multi_class)
-    told, seen = (_places(each) for each in (joined, join(plain, len(data.classes), model.multi_class)))
-    weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), data.n)
-    errors = told != data.labels
-    error, training = (float(np.average(wrong, weights=weight)) for wrong in (errors, seen != data.labels))
-    return LeaveOneOut(joined, data.classes[told], errors, error, training)
-
-
-def _places(scores: Array) -> np.ndarray:
-    return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-
-
-def _model(model, data: Prepared) -> tuple[Prepared, list[Start]]:
-    """What the problems are made of, and their solutions."""
-    if isinstance(model, LinearSVC) or model.approximation is None:
-        return data, model._solutions(data, model.C)
-    kernel, vectors = model.kernel_, model.support_vectors_
-    points = Points(kernel, vectors)
-    K = np.asarray(kernel.between(points.features(), points.features()), dtype=np.float64)
-    L, failed = dpotrf((0.5 * (K + K.T)).T, lower=1, clean=1)
-    if failed:
-        raise ValueError("the points of the model's basis depend on each other; it cannot be taken apart again.")
-    exact = 8 * data.n * len(L) <= SMALL or callable(kernel.name) or points.wide
-    basis = Basis(
-        kernel, model.support_, vectors, L, _inverse(L.copy(order="F")).T, np.float64 if exact else np.float32
-    )
-    features = _features(data, basis, model.memory_limit, effective_n_jobs(model.n_jobs), None)
-    starts = [
-        Start(L.T @ beta, float(b), part.take(model.alpha_[[k]].toarray()[0]))
-        for k, (beta, b, part) in enumerate(zip(model.dual_coef_, model.intercept_, data.parts, strict=True))
-    ]
-    return data._replace(matrix=Expanded(kernel, basis, features, [])), starts
-
-
-def _check_shape(model, X) -> None:
-    """Before anything is computed: are these the data of the fit?"""
-    shape: tuple[int, ...] = getattr(X, "shape", None) or (len(X),)
-    if shape[0] != model.n_samples_fit_:
-        raise ValueError(f"the model was fitted with {model.n_samples_fit_} samples, X has {shape[0]}.")
-    if len(shape) == 2 and shape[1] != model.n_features_in_:
-        raise ValueError(f"the model was fitted with {model.n_features_in_} features, X has {shape[1]}.")
-    if model.C_fit_ != model.C:
-        raise ValueError(f"the model was fitted with C={model.C_fit_}, and C is {model.C} now; fit it again.")
-
-
-def _check_same(problem: Problem, start: Start, plain: Array, proven) -> None:
-    """P on these data must be the P that the fit has proven."""
-    square = start.f @ (plain - start.b if problem.kind == "kernel" else start.f)
-    P = 0.5 * float(square) + problem.penalty(start.b) + float(problem.cost @ problem.loss.value(problem.y * plain))
-    if not abs(P - proven.primal) <= proven.rounding + SAME * proven.primal:
-        raise ValueError(
-            "these are not the data, weights and parameters that the model was fitted with: its objective is "
-            f"{P:.9g} on them, and was {proven.primal:.9g} in the fit."
-        )
