@@ -76,7 +76,7 @@ def test_wrong_options_are_one_sentence(folder, options, words):
 
 
 def test_probabilities_from_training_to_prediction(folder):
-    path, X, y = folder
+    path, _, _ = folder
     for command in (["train"], ["tune", "--C", "2"]):
         done(*command, path / "train.svm", "--probability", "sigmoid", "-o", path / "p.psvm")
         lines = done("predict", path / "p.psvm", path / "test.svm", "--proba").stdout.splitlines()
@@ -85,4 +85,4 @@ def test_probabilities_from_training_to_prediction(folder):
         assert (rows[:, 0] == np.array([1, 2])[rows[:, 1:].argmax(axis=1)]).all()
     done("train", path / "train.svm", "-o", path / "q.psvm")
     assert "no probabilities" in refusal("predict", path / "q.psvm", path / "test.svm", "--proba")
-    assert "take one" in refusal("predict", path / "p.psvm", path / "test.svm", "--proba", "--scores")
+    assert "not both" in refusal("predict", path / "p.psvm", path / "test.svm", "--proba", "--scores")

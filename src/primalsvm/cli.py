@@ -126,9 +126,6 @@ def train(
     ] = None,
     class_weight: Annotated[Literal["balanced"] | None, typer.Option(help="All classes count the same.")] = None,
     probability: Probability = None,
-    probability: Annotated[
-        Literal["sigmoid", "isotonic"] | None, typer.Option(help="Calibrate probabilities, for predict --proba.")
-    ] = None,
     jobs: Annotated[int, typer.Option(help="Threads; -1 for all cores.")] = 1,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.")] = None,
     as_json: AsJson = False,
@@ -161,7 +158,6 @@ def train(
             max_seconds=max_seconds,
             fit_intercept=FIT_INTERCEPT[intercept],
             class_weight=class_weight,
-            probability=probability,
             probability=probability,
             n_jobs=jobs,
             random_state=seed,
@@ -310,7 +306,6 @@ def predict(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the labels here.")
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="After each label its scores, separated by tabs.")] = False,
-    proba: Annotated[bool, typer.Option("--proba", help="The same with the probabilities of the classes.")] = False,
     proba: Annotated[bool, typer.Option("--proba", help="After each label the probabilities of all classes.")] = False,
     label: Label = None,
     labels: Labels = None,
@@ -323,8 +318,6 @@ def predict(
     """
     with one_line_errors():
         check_output(output, data, model)
-        if scores and proba:
-            raise ValueError("--scores and --proba are two ways to write a line; take one of them.")
         import numpy as np
 
         from .persistence import write_whole
@@ -345,10 +338,6 @@ def predict(
         classifier = _widened(classifier, samples.X.shape[1])
         found = _quietly(classifier.predict, samples.X)
         values = np.reshape(_quietly(classifier.decision_function, samples.X), (len(found), -1)) if scores else None
-        if proba:
-            if not hasattr(classifier, "predict_proba"):
-                raise ValueError(f"{model}: this model has no probabilities; train it with --probability sigmoid.")
-            values = _quietly(classifier.predict_proba, samples.X)
         if proba:
             values = _quietly(classifier.predict_proba, samples.X)
 
