@@ -136,7 +136,8 @@ class NewtonPath:
     stages: int = 0
     seen: float = np.inf  # the gap when all samples were in play the last time
     stage_done: bool = False
-    ended: bool = False  # nothing left to gain
+    over: bool = False  # nothing left to gain
+    settled: float = np.inf  # the tol for which nothing is left to do
     passes: float = 0.0
     tol: float = 0.0  # the relative gap that is wanted: worth bringing all samples back
 
@@ -148,6 +149,11 @@ class NewtonPath:
     @property
     def gap(self) -> float:
         return self.newton + self.lack
+
+    @property
+    def ended(self) -> bool:
+        """Until the judge, who may see a larger gap, asks for a smaller tol."""
+        return self.over or self.tol >= self.settled
 
     @property
     def belief(self) -> float:
@@ -221,11 +227,11 @@ def advance(problem: Problem, path: NewtonPath) -> None:
         path.idle = 0 if path.gap < 0.9 * path.best else path.idle + 1
         path.best = min(path.best, path.gap)
         settled = not path.h and path.newton <= SETTLED * path.tol * path.primal
-        over = path.idle >= IDLE or path.stages >= STAGES or path.gap <= LIMIT * path.primal or settled
-        if over and path.play.picked is not None:
+        over = path.idle >= IDLE or path.stages >= STAGES or path.gap <= LIMIT * path.primal
+        if (over or settled) and path.play.picked is not None:
             _bring_back(problem, path)
         else:
-            path.ended = over
+            path.over, path.settled = over, path.tol if settled else np.inf
 
 
 def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:

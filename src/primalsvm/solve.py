@@ -276,6 +276,9 @@ def solve(
                 found = judge.look(point, iteration, seconds, state.passes, deep=deep, max_passes=limit)
                 if believed <= judge.goal < found:  # too much: let it go further before the next look
                     judge.goal *= min(max(0.9 * judge.goal / found, 0.3), 0.9)
+                    if hasattr(state, "tol"):
+                        state.tol = judge.goal
+                        ended = getattr(state, "ended", False)
                 if verbose:
                     print(f"[{verbose}] {judge.line()}", flush=True)
                 if judge.satisfied(state.passes):
