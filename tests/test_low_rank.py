@@ -489,7 +489,8 @@ def test_a_start_at_the_optimum_stays_there():
     best = solve(problem, Newton(), tol=1e-10)
     start = Start(best.f, best.b, best.alpha)
     result = solve(problem, ConjugateGradient(rank=50), tol=1e-9, max_iter=1, start=start)
-    assert result.certificate.primal <= best.certificate.primal * (1 + 1e-12)
+    # the bounds hold what rounding can have done, by scores computed afresh or from those before
+    assert result.certificate.primal <= best.certificate.primal * (1 + 1e-12) + result.certificate.rounding
 
 
 @pytest.mark.parametrize("case", ["no costs", "one class", "no kernel", "large C"])
