@@ -162,8 +162,8 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         """The data of a fit on some of the samples, sharing what can be shared."""
         raise NotImplementedError
 
-    def _held_out(self, data: Prepared, train: np.ndarray, rows: np.ndarray) -> Array:
-        """Scores (rows, parts) without intercepts of a model fitted on the fold `train`, from the data of all."""
+    def _held_out(self, data: Prepared, rows: np.ndarray) -> Array:
+        """Scores (rows, parts) without intercepts of a model fitted on a fold, from the data of all."""
         raise NotImplementedError
 
     # --- from parameters to problems ------------------------------------------------------------------------------

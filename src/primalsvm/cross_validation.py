@@ -37,16 +37,8 @@ from .multiclass import winners
 from .svc import SVC, WITH_GAMMA
 
 GAMMA_RANGE = (-1.0, 1.0)  # decades of a grid given as a number of points
-OWN = (
-    "Cs",
-    "gammas",
-    "cv",
-    "scoring",
-    "choice",
-    "n_jobs",
-    "verbose",
-    "callback",
-)  # parameters that are not the model's
+# parameters that are not the model's
+OWN = ("Cs", "gammas", "cv", "scoring", "choice", "n_jobs", "verbose", "callback")
 
 
 class Fold(NamedTuple):
@@ -281,7 +273,7 @@ def _score(model: CertifiedClassifier, data: Prepared, fold: Fold, weight: Array
     """Of those held out: the scorer's, or the share that is right."""
     if scorer is not None:
         return float(scorer(model, data.X[fold.test], data.classes[data.labels[fold.test]]))
-    guesses = winners(model._join(model._held_out(data, fold.train, fold.test)))
+    guesses = winners(model._join(model._held_out(data, fold.test)))
     return _share(guesses == data.labels[fold.test], weight[fold.test])
 
 
@@ -289,8 +281,7 @@ def _score_of_left_out(model: CertifiedClassifier, data: Prepared, weight: Array
     """The share that is right of samples judged by the model without them, as `left_out` estimates it."""
     scores = np.empty((data.n, len(data.parts)))
     if data.parts[0].rows is not None:  # a pair's model has not seen the samples of other classes
-        everyone = np.arange(data.n)
-        scores = model._held_out(data, everyone, everyone) + model.intercept_
+        scores = model._held_out(data, np.arange(data.n)) + model.intercept_
     for k, (part, start) in enumerate(zip(data.parts, model._solutions(data, model.C), strict=True)):
         rows = slice(None) if part.rows is None else part.rows
         scores[rows, k] = loo_scores(model._problem(data, part), start.f, start.b, start.alpha)  # type: ignore[union-attr, arg-type]

@@ -174,7 +174,7 @@ class LinearSVC(CertifiedClassifier):
         parts = split(labels, data.classes, self.multi_class)
         return Prepared(as_matrix(X, self._threads(parts)), X, data.weight[train], data.classes, labels, parts)
 
-    def _held_out(self, data, train, rows):
+    def _held_out(self, data, rows):
         return np.column_stack([data.matrix.matvec(w, rows) for w in self.coef_])
 
     def _keep(self, results, data):

@@ -443,7 +443,7 @@ class SVC(CertifiedClassifier):
         weight[train] = data.weight[train]
         return data._replace(weight=weight)
 
-    def _held_out(self, data, train, rows):
+    def _held_out(self, data, rows):
         K = data.matrix.K
         tiles = [K.block(rows[a : a + TILE], self.support_) @ self.dual_coef_.T for a in range(0, len(rows), TILE)]
         return np.vstack(tiles) if tiles else np.empty((0, len(self.dual_coef_)))
