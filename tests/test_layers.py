@@ -34,7 +34,8 @@ LAYERS = (
         "relevance",
         "foreign_models",
     },
-    {"demo", "console", "tune"},
+    {"demo", "console"},
+    {"commands"},
     {"cli"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

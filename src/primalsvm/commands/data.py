@@ -1,0 +1,200 @@
+"""What the commands share: reading data for a model, loading and fitting models, and the facts of a report."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..console import say, short_list
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..certificate import Certificate
+    from ..linear_svc import LinearSVC
+    from ..readers import Data
+    from ..svc import SVC
+
+
+def memory_bytes(limit: str | None) -> float:
+    """The --memory-limit as a number."""
+    from ..kernel_matrix import MEMORY_LIMIT
+
+    size = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", limit or f"{MEMORY_LIMIT}", re.IGNORECASE)
+    if not size:
+        raise ValueError(f"memory_limit must be a size such as 500M or 2G, got {limit!r}.")
+    return float(size[1]) * 1024 ** " KMGT".index(size[2].upper() or " ")
+
+
+def load_model(path: Path) -> LinearSVC | SVC:
+    """A model of ours, or another program's as one of ours."""
+    from ..foreign_models import as_estimator
+    from ..model_files import looks_like_model_file, read_model_file
+    from ..persistence import load
+
+    return load(path) if looks_like_model_file(path) is None else as_estimator(read_model_file(path))
+
+
+def widened(model: Any, width: int) -> Any:
+    """The model for data with more features: a kernel sees them, and the support vectors are zero there."""
+    if not hasattr(model, "kernel_") or width <= model.n_features_in_:
+        return model
+    from copy import copy
+
+    from scipy.sparse import csr_array
+
+    vectors = csr_array(model.support_vectors_, copy=True)
+    vectors.resize((vectors.shape[0], width))
+    wide = copy(model)
+    wide.support_vectors_, wide.n_features_in_ = vectors, width
+    return wide
+
+
+def feature_names(model: LinearSVC | SVC) -> tuple[str, ...] | None:
+    return tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+
+
+def read_for(path: Path, width: int | None, names: tuple[str, ...] | None, keep: bool, **reading) -> Data:
+    """Read data for a model of `width` features called `names`; its columns are brought into the model's order.
+
+    svmlight files leave trailing zero columns out. A column that the training never saw has weight zero in a linear
+    model; one with a kernel must see it (`keep`).
+    """
+    from scipy.sparse import issparse
+
+    from ..chunks import Chunks
+    from ..readers import Data, DataError, read_data
+
+    try:
+        data = read_data(path, n_features=width, **reading)
+    except DataError:
+        wide = read_data(path, **reading)  # whatever else is wrong is raised again
+        sparse = wide.X.sparse if isinstance(wide.X, Chunks) else issparse(wide.X)
+        if width is None or not sparse or wide.X.shape[1] <= width:
+            raise
+        effect = "which are zero in its support vectors" if keep else "the others count for nothing"
+        say(f"note: {path} has {wide.X.shape[1]} features, the model {width}; {effect}")
+        return Data(wide.X if keep else _columns(wide.X, range(width)), wide.y, None)
+    if not names or not data.feature_names or data.feature_names == names:
+        return data
+    if len(set(names)) < len(names) or sorted(data.feature_names) != sorted(names):
+        odd = sorted(set(data.feature_names) - set(names)) or ["none, but some come twice"]
+        raise ValueError(f"{path}: its columns are not the model's; unknown to the model: {short_list(odd)}.")
+    order = [data.feature_names.index(name) for name in names]
+    return Data(_columns(data.X, order), data.y, names)
+
+
+def _columns(X: Any, columns: Sequence[int]) -> Any:
+    """X[:, columns]"""
+    from ..chunks import Chunks
+
+    if not isinstance(X, Chunks):
+        return X[:, columns]
+    return X.map(lambda piece: piece[:, columns], len(columns), row_bytes=0)
+
+
+def check_labels(path: Path, data: Data, classes: np.ndarray) -> None:
+    """Words and numbers cannot be compared."""
+    assert data.y is not None
+    if (data.y.dtype.kind == "U") != (classes.dtype.kind in "UO"):
+        raise ValueError(
+            f"{path}: its labels ({data.y[0]}, ...) are not the model's: {short_list(label_texts(classes))}."
+        )
+
+
+def fit(model: Any, training: Data) -> tuple[float, list[str]]:
+    """Fit; the seconds it took and the warnings. Ctrl-C ends it early, where there is a model to keep."""
+    import numpy as np
+
+    begin = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model.fit(training.X, training.y)
+        except KeyboardInterrupt:
+            if not hasattr(model, "certificate_"):
+                raise
+    if training.feature_names:
+        model.feature_names_in_ = np.array(training.feature_names, dtype=object)
+    remarks = [" ".join(str(w.message).split()) for w in caught if issubclass(w.category, UserWarning)]
+    return time.perf_counter() - begin, remarks
+
+
+def quietly(predict, X) -> np.ndarray:
+    """predict(X), X being in the model's order already, which scikit-learn cannot see and would warn about."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return predict(X)
+
+
+def label_texts(labels: np.ndarray) -> list[str]:
+    """Labels as text; 1.0 is 1."""
+    return [str(int(x)) if isinstance(x, float) and x.is_integer() else str(x) for x in labels.tolist()]
+
+
+def error_rate(model: LinearSVC | SVC, data: Data, found: np.ndarray | None = None) -> float | None:
+    """The share of wrong predictions; None where the data has no labels, or none that the model knows."""
+    import numpy as np
+
+    if data.y is None:
+        return None
+    known = label_texts(model.classes_)
+
+    def places(labels: np.ndarray) -> np.ndarray:
+        """Among the model's; not by making a text of each."""
+        some, inverse = np.unique(labels, return_inverse=True)
+        return np.array([known.index(text) if text in known else -1 for text in label_texts(some)])[inverse]
+
+    truth = places(data.y)
+    if (truth < 0).all():
+        return None
+    if found is None:
+        found = quietly(widened(model, data.X.shape[1]).predict, data.X)
+    return float(np.mean(places(found) != truth))
+
+
+def data_facts(path: Path, data: Data) -> dict[str, Any]:
+    return {"data": str(path), "rows": data.X.shape[0], "features": data.X.shape[1]}
+
+
+def reading_facts(data: Data) -> dict[str, Any]:
+    """How the rows were read, where that was in pieces."""
+    from ..chunks import Chunks
+
+    if not isinstance(data.X, Chunks):
+        return {}
+    kept = f"those beyond {data.X.memory_limit / 2**20:.3g} MiB (--memory-limit) not kept in memory"
+    return {"reading": f"in {len(data.X.bounds) - 1} pieces, {kept}", "passes": data.X.passes}
+
+
+def kernel_facts(model: Any) -> dict[str, Any]:
+    """The kernel and how many support vectors it has; nothing for linear models and other programs' files."""
+    if not hasattr(model, "kernel_"):
+        return {}
+    kernel = model.kernel_
+    name = f"{kernel.name}, gamma {kernel.gamma:.6g}"
+    if kernel.name == "poly":
+        name += f", degree {kernel.degree}, coef0 {kernel.coef0:g}"
+    facts = {"kernel": name, "support": len(model.support_)}
+    if model.approximation is not None:
+        facts["approximation"] = f"{model.approximation}; what is proven is about this basis, see certify"
+        if hasattr(model, "full_certificate_"):
+            facts["exact_gap"] = model.full_certificate_.relative_gap
+    return facts
+
+
+def class_counts(model: LinearSVC | SVC, data: Data) -> dict[str, int]:
+    import numpy as np
+
+    assert data.y is not None
+    return dict(zip(label_texts(model.classes_), np.unique(data.y, return_counts=True)[1].tolist(), strict=True))
+
+
+def proof_facts(proof: Certificate) -> dict[str, Any]:
+    facts: dict[str, Any] = {name: getattr(proof, name) for name in ("primal", "dual", "relative_gap", "excess")}
+    facts["certificate"] = str(proof)
+    return facts | ({"parts": [proof_facts(part) for part in proof.parts]} if proof.parts else {})

@@ -1,0 +1,47 @@
+"""Arguments and options that several commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+EXIT_CODES = """\b
+Exit codes:
+  0    done
+  1    bad input, with one line "error: ..."
+  2    wrong usage
+  3    trained, and saved if -o was given, but the tolerance was missed
+  130  stopped by Ctrl-C"""
+FIT_INTERCEPT = {"free": True, "none": False, "penalized": "penalized"}
+
+Probability = Annotated[
+    Literal["sigmoid", "isotonic"] | None, typer.Option(help="Calibrate probabilities too, for predict --proba.")
+]
+LossName = Literal["squared_hinge", "hinge", "huber"]
+InterceptName = Literal["free", "none", "penalized"]
+KernelName = Literal["linear", "rbf", "poly", "laplacian", "wendland"]
+DataPath = Annotated[
+    Path, typer.Argument(metavar="DATA", help="svmlight, CSV or TSV, also .gz, .bz2, .xz; .npz, .npy, Parquet.")
+]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="With the labels: name, or position from 0.")]
+Labels = Annotated[Path | None, typer.Option(metavar="FILE", help="A .npy file with the labels, of .npy or Parquet.")]
+Loss = Annotated[LossName | None, typer.Option(help="Of margins; squared_hinge by default, with a kernel hinge.")]
+Kernel = Annotated[KernelName, typer.Option(help="Of the similarity between samples.")]
+Intercept = Annotated[InterceptName, typer.Option(help="LIBLINEAR's is penalized.")]
+MultiClass = Annotated[
+    Literal["ovr", "ovo"] | None, typer.Option(help="One class against the rest (if linear), or pairs.")
+]
+ClassWeight = Annotated[Literal["balanced"] | None, typer.Option(help="All classes count the same.")]
+TestLabels = Annotated[Path | None, typer.Option(metavar="FILE", help="The same of the test data.")]
+Jobs = Annotated[int, typer.Option(help="Threads; -1 for all cores.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the random numbers.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
+FormatName = Literal["svmlight", "csv", "tsv", "npz", "npy", "parquet"]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Of rows or kernel matrices, as 500M or 2G; larger files are read in pieces."),
+]
+Format = Annotated[FormatName | None, typer.Option("--format", help="Of the data, where its name does not tell.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]

@@ -1,0 +1,161 @@
+"""primalsvm train"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from ..console import Progress, check_output, one_line_errors, print_report
+from .data import (
+    class_counts,
+    data_facts,
+    error_rate,
+    fit,
+    kernel_facts,
+    memory_bytes,
+    proof_facts,
+    read_for,
+    reading_facts,
+)
+from .options import (
+    FIT_INTERCEPT,
+    AsJson,
+    ClassWeight,
+    DataPath,
+    Format,
+    Intercept,
+    Jobs,
+    Kernel,
+    Label,
+    Labels,
+    Loss,
+    MemoryLimit,
+    MultiClass,
+    Probability,
+    Quiet,
+    Seed,
+    TestLabels,
+)
+
+
+def train(
+    data: DataPath,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="MODEL", help="Save the model here.")] = None,
+    test: Annotated[Path | None, typer.Option(metavar="DATA", help="Count the errors on this data too.")] = None,
+    label: Label = None,
+    labels: Labels = None,
+    test_labels: TestLabels = None,
+    file_format: Format = None,
+    kernel: Kernel = "linear",
+    gamma: Annotated[str | None, typer.Option(help="Of the kernel: scale (the default), auto or a number.")] = None,
+    degree: Annotated[int | None, typer.Option(help="Of the poly kernel; 3 by default.")] = None,
+    coef0: Annotated[float | None, typer.Option(help="Of the poly kernel; 0 by default.")] = None,
+    approximation: Annotated[
+        Literal["greedy", "cholesky", "random"] | None, typer.Option(help="Of a kernel's model by a basis of samples.")
+    ] = None,
+    basis: Annotated[int | None, typer.Option(help="Samples in that basis, at most; 1000 by default.")] = None,
+    grow: Annotated[
+        Literal["validation", "gap"] | None, typer.Option(help="Until that error, or the gap to the exact, is small.")
+    ] = None,
+    memory_limit: MemoryLimit = None,
+    loss: Loss = None,
+    C: Annotated[float, typer.Option("--C", help="Weight of the losses against the norm of the model.")] = 1.0,
+    tol: Annotated[float, typer.Option(help="Relative duality gap to reach.")] = 1e-3,
+    solver: Annotated[str, typer.Option(help="Algorithm; a wrong name lists them.")] = "auto",
+    max_iter: Annotated[int | None, typer.Option(help="Limit on the solver's steps; 1000 if linear.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Limit on the time of training.")] = None,
+    intercept: Intercept = "free",
+    multi_class: MultiClass = None,
+    class_weight: ClassWeight = None,
+    probability: Probability = None,
+    jobs: Jobs = 1,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a classifier, linear or with a kernel, and prove how good it is.
+
+    Ctrl-C stops early: the best model so far is kept, with its certificate.
+    """
+    with one_line_errors(), Progress(quiet) as progress:
+        check_output(output, data, test)
+        progress.say("loading primalsvm")
+        from ..persistence import save
+        from ..readers import read_data
+
+        options = {"loss": loss, "max_iter": max_iter, "multi_class": multi_class}
+        of_kernel: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        of_kernel |= {"approximation": approximation, "n_basis": basis, "grow": grow}
+        limit: float | None = memory_bytes(memory_limit)
+        if kernel != "linear":
+            of_kernel["memory_limit"] = limit if memory_limit else None
+            if approximation is None or grow == "gap":  # then all rows are in memory
+                limit = None
+        model = make_model(
+            kernel,
+            {name: value for name, value in of_kernel.items() if value is not None},
+            C=C,
+            solver=solver,
+            tol=tol,
+            max_seconds=max_seconds,
+            fit_intercept=FIT_INTERCEPT[intercept],
+            class_weight=class_weight,
+            probability=probability,
+            n_jobs=jobs,
+            random_state=seed,
+            callback=progress.record,
+            **{name: value for name, value in options.items() if value is not None},
+        )
+        progress.say(f"reading {data}")
+        reading: dict[str, Any] = {"label": label, "format": file_format, "memory_limit": limit}
+        training = progress.follow(read_data(data, labels=labels, **reading))
+        width, names = training.X.shape[1], training.feature_names
+        reading["labels"] = test_labels
+        testing = None if test is None else read_for(test, width, names, kernel != "linear", **reading)
+        progress.say("training")
+        seconds, remarks = fit(model, training)
+        if output is not None:
+            save(model, output)
+        test_error = None if testing is None else error_rate(model, testing)
+        if testing is not None and test_error is None:
+            remarks.append(f"no test error: {test} has none of the model's labels.")
+        report = {
+            **data_facts(data, training),
+            **reading_facts(training),
+            "classes": class_counts(model, training),
+            **kernel_facts(model),
+            "solver": model.solver_.name,
+            "steps": model.n_iter_,
+            "status": model.status_,
+            "seconds": seconds,
+            **proof_facts(model.certificate_),
+            "train_error": error_rate(model, training),
+            "test_error": test_error,
+            "model": None if output is None else str(output),
+            "warnings": remarks,
+        }
+        progress.stop()
+        print_report(report, as_json, quiet)
+    raise typer.Exit({"converged": 0, "interrupted": 130}.get(model.status_, 3))
+
+
+def make_model(kernel: str, of_kernel: dict[str, Any], **options) -> Any:
+    """The estimator that the options of train describe."""
+    if kernel == "linear":
+        from ..linear_svc import LinearSVC
+
+        if of_kernel:
+            option = "--" + next(iter(of_kernel)).replace("n_basis", "basis").replace("_", "-")
+            raise ValueError(f"{option} goes with a kernel; add for instance --kernel rbf, or leave it out.")
+        return LinearSVC(**options)
+    from ..svc import SVC
+
+    gamma = of_kernel.get("gamma", "scale")
+    if gamma not in ("scale", "auto"):
+        try:
+            of_kernel["gamma"] = float(gamma)
+        except ValueError:
+            raise ValueError(f"gamma must be scale, auto or a number, got {gamma!r}.") from None
+    return SVC(kernel, **of_kernel, **options)
