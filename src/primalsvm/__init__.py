@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .left_out import fold_scores, loo_scores
     from .linear_svc import LinearSVC
     from .loo import leave_one_out
+    from .ordinal_svc import OrdinalSVC
     from .paths import kernel_path, linear_path
     from .persistence import load, save
     from .svc import SVC
@@ -33,6 +34,7 @@ __all__ = [
     "LinearProblem",
     "LinearSVC",
     "LinearSVCCV",
+    "OrdinalSVC",
     "Record",
     "Result",
     "Solver",
@@ -57,6 +59,7 @@ _LATER = {
     "SVC": "svc",
     "LinearSVC": "linear_svc",
     "LinearSVCCV": "cross_validation",
+    "OrdinalSVC": "ordinal_svc",
     "SVCCV": "cross_validation",
     "certify": "claims",
     "fold_scores": "left_out",

@@ -36,6 +36,8 @@ from .losses import Array, Loss, make_loss
 from .matrix import Matrix, as_matrix, one_blas_thread
 from .model_files import ForeignModel, read_model_file
 from .multiclass import Part, scatter, split
+from .ordinal_svc import OrdinalSVC
+from .ordinal_svc import judge as judge_ordinal
 from .problem import LinearProblem
 from .svc import SVC, WITH_GAMMA, judge_expansion, plain_rows
 
@@ -85,8 +87,8 @@ def certify(
 
     Parameters
     ----------
-    model : a fitted estimator of primalsvm or scikit-learn (LinearSVC, SVC, SGDClassifier, or a Pipeline that ends in
-        one), the path of a LIBLINEAR or LIBSVM model file, or a pair (coef, intercept).
+    model : a fitted estimator of primalsvm or scikit-learn (LinearSVC, SVC, OrdinalSVC, SGDClassifier, or a Pipeline
+        that ends in one), the path of a LIBLINEAR or LIBSVM model file, or a pair (coef, intercept).
     X, y : the data it was trained on.
     C, loss, intercept : of the problem to judge it by, where the model does not say or should be judged by another.
         intercept is "none", "penalized" or "free" (or False and True).
@@ -112,6 +114,13 @@ def certify(
     while isinstance(model, Pipeline):
         X = model[:-1].transform(X) if len(model) > 1 else X
         model = model[-1]
+    if isinstance(model, OrdinalSVC):
+        if kernel is not None:
+            raise ValueError("kernel is for a pair (coef, intercept); this model knows its own.")
+        own: dict[Any, Any] = {value: name for name, value in INTERCEPTS.items()}
+        changes = {"C": C, "loss": loss, "fit_intercept": own.get(intercept, intercept)}
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        return judge_ordinal(model, X, y, sample_weight, **given)
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
     X = plain_rows(X)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -122,9 +131,7 @@ def certify(
     else:
         claim = _read(model, X)
     free = None if intercept is None else INTERCEPTS.get(intercept, str(intercept))
-    given: dict[str, Any] = {
-        name: value for name, value in {"C": C, "loss": loss, "intercept": free}.items() if value is not None
-    }
+    given = {name: value for name, value in {"C": C, "loss": loss, "intercept": free}.items() if value is not None}
     changed = any(getattr(claim, name) not in (None, value) for name, value in given.items())
     claim = replace(claim, changed=changed, **given)
     for name, value in (("C", claim.C), ("loss", claim.loss), ("intercept", claim.intercept)):

@@ -83,6 +83,8 @@ def has_probability(model) -> bool:
 class CertifiedClassifier(ClassifierMixin, BaseEstimator):
     """Base of the classifiers; see the module's text for what one must have."""
 
+    _ways: tuple[str, ...] = ("ovr", "ovo")  # of several classes to binary problems, see `multiclass`
+
     def fit(self, X, y=None, sample_weight=None):
         """Fit the model and prove how good it is.
 
@@ -117,7 +119,11 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X):
         """The class of each row."""
         scores = self.decision_function(X)
-        return self.classes_[winners(scores)]
+        return self.classes_[self._winners(scores)]
+
+    def _winners(self, scores: Array) -> np.ndarray:
+        """The place of the class that a decision function names, for each sample."""
+        return winners(scores)
 
     @available_if(has_probability)
     def predict_proba(self, X):
@@ -172,7 +178,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         """Validate everything; what is the same for every C."""
         self._check_params()
         X, y = self._validate_pieces(X, y) if isinstance(X, Chunks) else self._validate(X, y)
-        classes, labels = _classes(y)
+        classes, labels = self._sort_classes(y)
         # of the classes, which are few, unless they are most of y: then it warns that y may be a regression's
         check_classification_targets(y if 2 * len(classes) > len(y) else np.repeat(classes, 3))
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -190,6 +196,10 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
             )
         parts = split(labels, classes, self.multi_class)
         return Prepared(self._matrix(X, weight, parts), X, by_class, classes, labels, parts)
+
+    def _sort_classes(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The classes in order, and each sample's place among them."""
+        return _classes(y)
 
     def _validate_pieces(self, X: Chunks, y) -> tuple[Chunks, np.ndarray]:
         y = X.y if y is None else y
@@ -227,7 +237,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
         yield "max_iter", isinstance(self.max_iter, Integral) and int(self.max_iter) >= 1, "1 or more"
         seconds = self.max_seconds
         yield "max_seconds", seconds is None or (is_number(seconds) and seconds > 0), "None or a number above 0"
-        yield "multi_class", self.multi_class in ("ovr", "ovo"), "'ovr' or 'ovo'"
+        yield "multi_class", self.multi_class in self._ways, " or ".join(map(repr, self._ways))
         known = isinstance(self.fit_intercept, bool | np.bool_) or self.fit_intercept == "penalized"
         yield "fit_intercept", known, "True, False or 'penalized'"
         yield "probability", self.probability is None or self.probability in METHODS, "None, 'sigmoid' or 'isotonic'"
@@ -322,7 +332,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
                 f"the probabilities of {type(self).__name__} come from folds that ended at a certified relative gap of "
                 f"{worst:.1e}, above {FOLD_TOL:g}; raise max_iter or max_seconds, or scale the features.",
                 ConvergenceWarning,
-                stacklevel=_outside(),
+                stacklevel=outside(),
             )
 
     def _train(self, data: Prepared, starts: list[Start | None], fits: int = 1) -> list[Result]:
@@ -411,11 +421,11 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):
             f"{results[worst].certificate.relative_gap:.1e}, above tol={self.tol:g}{where}: "
             f"{ADVICE[results[worst].status].format(self)}",
             ConvergenceWarning,
-            stacklevel=_outside(),
+            stacklevel=outside(),
         )
 
 
-def _outside() -> int:
+def outside() -> int:
     """The stacklevel at which _warn's warning points at the caller of the package, however deep that is."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("primalsvm."):

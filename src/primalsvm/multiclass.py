@@ -2,7 +2,14 @@
 
 one-vs-rest: problem k is class k (+1) against all others (-1); one problem where there are two classes.
 one-vs-one:  problem (j, k), j < k, is class j (+1) against class k (-1) on their samples only.
-With two classes both are the same: classes[1] is +1, as everywhere in scikit-learn.
+
+Where the classes have an order, a problem for each boundary between neighbours, those above it are +1:
+
+adjacent:    class k + 1 against class k, on their samples only.
+cumulative:  all classes above the boundary against all below it.
+shared:      the same in one problem: every sample stands once for each boundary, see `ordinal_svc`.
+
+With two classes all are the same: classes[1] is +1, as everywhere in scikit-learn.
 """
 
 from typing import NamedTuple
@@ -11,6 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .losses import Array
+
+ORDERED = ("adjacent", "cumulative", "shared")
 
 
 class Part(NamedTuple):
@@ -31,6 +40,8 @@ def split(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Par
         return [Part(None, np.where(labels == 1, 1.0, -1.0), f"{classes[1]} against {classes[0]}")]
     if multi_class == "ovr":
         return [Part(None, np.where(labels == k, 1.0, -1.0), f"{c} against the rest") for k, c in enumerate(classes)]
+    if multi_class in ORDERED:
+        return _split_ordered(labels, classes, multi_class)
     parts = []
     members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=len(classes)))[:-1])
     for j in range(len(classes)):
@@ -40,9 +51,25 @@ def split(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Par
     return parts
 
 
+def _split_ordered(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Part]:
+    parts = []
+    for k in range(1, len(classes)):
+        if multi_class == "adjacent":
+            rows = np.flatnonzero((labels == k) | (labels == k - 1))
+            parts.append(Part(rows, np.where(labels[rows] == k, 1.0, -1.0), f"{classes[k]} against {classes[k - 1]}"))
+        else:
+            parts.append(Part(None, np.where(labels >= k, 1.0, -1.0), f"{classes[k]} or above"))
+    if multi_class == "shared":
+        rows = np.tile(np.arange(len(labels)), len(parts))
+        return [Part(rows, np.concatenate([part.y for part in parts]), "all boundaries")]
+    return parts
+
+
 def count_parts(n_classes: int, multi_class: str) -> int:
     """How many binary problems there are."""
-    return 1 if n_classes == 2 else n_classes if multi_class == "ovr" else n_classes * (n_classes - 1) // 2
+    if multi_class == "ovo":
+        return n_classes * (n_classes - 1) // 2
+    return 1 if n_classes == 2 or multi_class == "shared" else n_classes - (multi_class in ORDERED)
 
 
 def gather(vectors: list[Array], parts: list[Part], n: int) -> sp.csr_array:
@@ -64,10 +91,10 @@ def scatter(values: Array, places: np.ndarray, n: int) -> Array:
 
 
 def join(scores: Array, n_classes: int, multi_class: str) -> Array:
-    """Scores (n, parts) as the decision function: (n,) for two classes, else (n, n_classes)."""
+    """Scores (n, parts) as the decision function: (n,) for two classes, else (n, n_classes); of boundaries one each."""
     if n_classes == 2:
         return scores[:, 0]
-    if multi_class == "ovr":
+    if multi_class == "ovr" or multi_class in ORDERED:
         return scores
     votes = np.zeros((len(scores), n_classes))
     confidence = np.zeros((len(scores), n_classes))

@@ -355,8 +355,7 @@ class SVC(CertifiedClassifier):
         """Choose a basis, as the parameters say, and make its features."""
 
         def error(scores: Array, samples: np.ndarray) -> float:
-            joined = join(scores, len(data.classes), self.multi_class)
-            guesses = (joined > 0).astype(int) if joined.ndim == 1 else joined.argmax(axis=1)
+            guesses = self._winners(join(scores, len(data.classes), self.multi_class))
             return float(np.mean(guesses != data.labels[samples]))
 
         with one_blas_thread():
