@@ -31,6 +31,7 @@ LAYERS = (
         "loo",
         "tuned_svc",
         "persistence",
+        "text",
         "display",
         "relevance",
         "foreign_models",

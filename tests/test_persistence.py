@@ -1,5 +1,6 @@
 """Saving and loading: the same model comes back, whole or not at all, and no file can do anything but be refused."""
 
+import base64
 import errno
 import hashlib
 import io
@@ -7,14 +8,19 @@ import json
 import os
 import pickle
 import stat
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
-from primalsvm import SVC, Certificate, Huber, LinearSVC
+from primalsvm import SVC, Certificate, Huber, LinearSVC, bag_of_words, text_model
 from primalsvm.persistence import ModelError, load, save
 from primalsvm.solvers import Pegasos
 
@@ -188,6 +194,76 @@ def test_the_same_model_gives_the_same_bytes(small, tmp_path):
     assert (tmp_path / "two").read_bytes() == small
 
 
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+TEXTS = ["a fine film", "fine, fine acting", "a dull film", "is n't \u00e9t\u00e9"]
+VECTORIZERS = {
+    "binary": bag_of_words("binary"),
+    "ngrams": bag_of_words("count", ngrams=3),
+    "tfidf": bag_of_words("tfidf", dtype=np.float32),
+    "plain": CountVectorizer(),
+    "letters": CountVectorizer(analyzer="char_wb", ngram_range=(2, 3), lowercase=False, max_features=9),
+    "stop words": TfidfVectorizer(stop_words=["a"], sublinear_tf=True, smooth_idf=False, strip_accents="unicode"),
+    "no idf": TfidfVectorizer(use_idf=False, norm=None, token_pattern=r"(\w)\w*"),
+    "vocabulary": TfidfVectorizer(vocabulary={"film": 1, "fine": 0, "absent": 2}),
+}
+
+
+@pytest.mark.parametrize("make", [LinearSVC, SVC])
+@pytest.mark.parametrize("words", VECTORIZERS.values(), ids=VECTORIZERS)
+def test_the_same_model_of_texts_comes_back(words, make, tmp_path):
+    y = LABELS["text"][[0, 0, 1, 2]]
+    model = Pipeline([("w", clone(words)), ("classifier", make())], verbose=False).fit(TEXTS, y)
+    save(model, tmp_path / "model.psvm")
+    again = load(tmp_path / "model.psvm")
+    save(again, tmp_path / "again.psvm")
+    assert (tmp_path / "again.psvm").read_bytes() == (tmp_path / "model.psvm").read_bytes()
+    new = [*TEXTS, "", "unseen", "\u00c9T\u00c9 a fine is"]
+    for left, right in ((model, again), (model.fit(TEXTS, y), again.fit(TEXTS, y))):  # a loaded one can be fitted again
+        assert right.decision_function(new).tobytes() == left.decision_function(new).tobytes()
+        assert right[0].transform(new).dtype == left[0].transform(new).dtype
+        assert right[0].vocabulary_ == left[0].vocabulary_ and right[0].get_params() == left[0].get_params()
+        assert right[-1].certificate_ == left[-1].certificate_ and list(right.named_steps) == ["w", "classifier"]
+    assert not hasattr(again, "feature_names_in_")
+
+
+REFUSED_TEXT = {
+    "tokenizer": (
+        {"words__tokenizer": str.split, "words__token_pattern": None},
+        "the tokenizer of CountVectorizer is a",
+    ),
+    "preprocessor": ({"words__preprocessor": str.lower}, "the preprocessor of CountVectorizer is a function"),
+    "analyzer": ({"words__analyzer": str.split}, "the analyzer of CountVectorizer is a function, .* running code"),
+    "another classifier": (
+        {"svm": SklearnLinearSVC()},
+        "a vectorizer of texts and a classifier of primalsvm, found Count",
+    ),
+    "another vectorizer": ({"words": HashingVectorizer()}, "found HashingVectorizer, LinearSVC"),
+    "a pipeline": ({"svm": Pipeline([("svm", LinearSVC())])}, "found CountVectorizer, Pipeline"),
+    "file names": ({"words__input": "filename"}, "input is 'filename'; a model file holds vectorizers that take texts"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The parameter 'token_pattern'")
+@pytest.mark.parametrize("change, words", REFUSED_TEXT.values(), ids=REFUSED_TEXT)
+def test_texts_that_a_file_cannot_hold(change, words, tmp_path):
+    model = text_model().set_params(**change)
+    texts = TEXTS
+    if "words__input" in change:
+        texts = [str(tmp_path.parent / f"{tmp_path.name}-{k}") for k in range(4)]
+        for path, text in zip(texts, TEXTS, strict=True):
+            Path(path).write_text(text)
+    model.fit(texts, [0, 0, 1, 1])
+    with pytest.raises(ModelError, match=words):
+        save(model, tmp_path / "model.psvm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unfitted_model_of_texts(tmp_path):
+    with pytest.raises(NotFittedError):
+        save(text_model(), tmp_path / "model.psvm")
+
+
 # --- what cannot be saved ---------------------------------------------------------------------------------------------
 
 
@@ -218,13 +294,55 @@ def test_what_a_file_cannot_hold(change, words, tmp_path):
 
 @pytest.mark.parametrize("model", [SklearnLinearSVC(), Odd(), "text", None])
 def test_what_is_no_model_of_ours(model, tmp_path):
-    with pytest.raises(ModelError, match="save takes a fitted LinearSVC or SVC, got"):
+    with pytest.raises(ModelError, match="save takes a fitted LinearSVC or SVC or Pipeline, got"):
         save(model, tmp_path / "model.psvm")
 
 
 def test_an_unfitted_model(tmp_path):
     with pytest.raises(NotFittedError):
         save(LinearSVC(), tmp_path / "model.psvm")
+
+
+# --- files of older versions ------------------------------------------------------------------------------------------
+
+# X = [[0, 1], [1, 0], [2, 2], [3, 1]] of no, no, yes, yes: LinearSVC() and SVC(C=0.5, gamma=0.5), as they were saved
+# before a model could hold another
+OLD = {
+    "linear": (
+        [-0.9411764705882355, -0.8627450980392158, 0.862745098039216, 0.9411764705882353],
+        b"c-nna&2H2%5MJO`i5pzeDmSEdWhc%bLfS*G+z?z=tH?>5U85upw$rj&<rR>Mcpmx;oDfGO-hnGKPP$#xmXQ+6GvCa3K7a1CY<O)hnt7v2QP1f~"
+        b"PD#c5G7d<Q(t=eb56X~KNy>sMk3<pqG>B;#h1^eb!qbG1IHp|06(LDXqLaNRjD@OJY46qCdm~%H_1pL7-s#-yxaN(pLK_I}y>s}}1%W_Ob7Qhg"
+        b"AvaqK&bF^>@K(}hvITe{I&@pz3vk!UV7_NQ_FRiH+sbw$uzbTmWfI_6mJl*|j3`uFn%lBXUt5{EmRLqzXiRRi4=O)Gbz0>-m$kIJTc_r2shZ4K"
+        b"ZpE$FsQSWn^>}X;7PG2`Em;skVF$rn8BD-4U2^RzXdI~m_Qf#HYDMX2X|qaj+iPK9`V3tDp-1Kbhkh%s6_-}E&~iVlhZ`ax(c!q(eCJ@V-vxkK"
+        b"`D+I{aC!$;B?zM<tPtADN)|Bd2t0DQedpBU1`Sf5hEWpvF$*aT@Wf?*PmF+gkVnCbEzfK5P;w4|GrC|Yp=m_ogasfwKfzShw<X*-0D=VxA{M4;"
+        b"><0{#$ix|Ccy+3lX6x8={5s_!Eo06<H+CQp#c2_-S`Wi?{A|NJ96eq{l!S4T1VKVV#*(SgRvM7`4k4>O3{@zNO;^x@EN*@bRB&Vwd&rNZA6KCW"
+        b"WF!q@;-@erV=RT_aIAcnwELL8_vGtg?F5f+1<#H*f|Bl?ZajD{K+XpEb11``t_DfrYlJY)eSWi<Uau0>LsB}OPogt@*C~Bha?;`02y&$VzZ@cm"
+        b";iR3-W@<Lt4n6^&f$!%Jv_IF+pP~I;ez`*XwVa@{N7MRvTAxho(-&ypuD?3`_v_E&x_mkMmwy4?(sma",
+    ),
+    "svc": (
+        [-0.6373427230046506, -0.6018547219618223, 0.6018547219618223, 0.6373427230046506],
+        b"c-nnbZEo8z49&Xz7<!7pzq`PazlQ-W&?5}npCB+~TTZmvmLbV$yTWJNRd$3OVWjLNPMSo3qlh9Osi!BlO4O{<+j?Hhf>(2L>xN0`vnY&<(#xYD"
+        b"Dx$K?qL2i%^aDzxAmeeK$6>+3kWe>{lfnzR>$x=JSrC%jH-~Ejs75O1>)iSN^U=ARJ1tYJ=7uW`#y95?e%(a?8?0@Wd_jL98?ZKARe?FLnAYht"
+        b"7we6gSS2rA8|uQU;A_P>EInA1!la^s1UYXp!l;g;83I!yD;q?>ux545_Sx4;J|EzpxN11MIw~u%>Pl*?*V%|>&CyV^msCI!FcQ~}(WrSYn?fJ3"
+        b"YF<nAnpUC~SPmtA<i}p<$GF#3Mx^$Lh%UDhv70nwTIdnl8h*)a0trNAEEAP5uLq-IO(E-48)o>ys%5pcRXVIQ7JbKo>mm!VnMsWSnCO`)i=eR5"
+        b"67<0Pfl<Q?dtFUha%MWkHE^8barQY<>#)zabaajRz$AWidlu@W^G1p0X}p(y)$gtt5G?>xioM$SZ$CVUU(%Iz+F$8Aw=zaIGPvbj8BvNHNEjR^"
+        b"2D@&p(6OF{7rVYoXcPq`OuPuIE4nj#pm~&t;w;~=tm2n~v%Mgd?3x0kf|6YLQA9}`5RcFxNr=b45Y%ZaE1@@*SIe}08_0tVa*ytApc3DX!R_U$"
+        b"@5f@(HEUBFK}iz&VH6Rc&?NB3EE}N>$`7O7;0U=?m~jdCwp9B=7w&X;7tBcT6oXnnk9eU+BjS=U^1UPksyuvB=O{YI>)Faz{mSYdpV(ezpzO}7"
+        b"1fG8b%&dVt>!n%URv;jJ`ml|6@wi)z&82ELY!rmH@?3)Y{ngz$Dfz46q>~MCePh(<V7GsV4l-oicN2I&(EBEB<+ukOwXsQuvzKjM4+qj++e-ER"
+        b"F-!{`1cE@9-V9P;J$G<Jx4jAqbYIO)j}f;#2Lb8}6~I-Yf8XCWv)N3}hVcp?hfmK=$KU(w^KABEoNvbY;|ap2ll67~zkg2Vcll0nPVsJL=f=PL"
+        b"<9R<Gj_1!0JHP))9qxD",
+    ),
+}
+
+
+@pytest.mark.parametrize("scores, content", OLD.values(), ids=OLD)
+def test_files_of_older_versions(scores, content, tmp_path):
+    (tmp_path / "model.psvm").write_bytes(zlib.decompress(base64.b85decode(content)))
+    model = load(tmp_path / "model.psvm")
+    X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]
+    np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-12)
+    assert model.predict(X).tolist() == ["no", "no", "yes", "yes"] and model.certificate_.relative_gap < 1e-10
+    assert model.history_[-1].gap >= 0 and model.solver_.name == ("smo" if isinstance(model, SVC) else "newton")
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
@@ -299,8 +417,8 @@ def test_a_forged_file_can_be_read(small, tmp_path):
 
 
 HOSTILE = {
-    "class": ({"estimator": "os.system"}, "expected LinearSVC or SVC, found 'os.system'"),
-    "no class": ({"estimator": None}, "expected LinearSVC or SVC, found 'None'"),
+    "class": ({"estimator": "os.system"}, "expected LinearSVC or SVC or Pipeline, found 'os.system'"),
+    "no class": ({"estimator": None}, "expected LinearSVC or SVC or Pipeline, found 'None'"),
     "unhashable class": ({"estimator": []}, "cannot read"),
     "huge array": ({"fitted": {"coef_": {"array": ["<f8", [10**12, 10**12]]}}}, "has not that many bytes"),
     "negative shape": ({"fitted": {"coef_": {"array": ["<f8", [-1, -1]]}}}, "unknown type or shape"),
@@ -411,6 +529,99 @@ def test_hostile_kernels(kernel, small_svc, tmp_path):
     header, blob = pieces(small_svc[1])
     header["fitted"]["kernel_"]["kernel"] |= kernel
     assert "cannot read" in refusal(forge(header, blob), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def small_text(tmp_path_factory):
+    """The bytes of a small model of texts."""
+    path = tmp_path_factory.mktemp("small") / "text.psvm"
+    model = text_model(features="tfidf").fit(TEXTS, [0, 0, 1, 1])
+    model[0].feature_names_in_ = np.array(["Phrase"], dtype=object)
+    save(model, path)
+    return path.read_bytes()
+
+
+def text_header(header):
+    """The steps, the vectorizer's part and the classifier's part of a header."""
+    steps = header["parameters"]["steps"]
+    (_, words), (_, svm) = (step["tuple"] for step in steps)
+    return steps, words["words"], svm["model"]
+
+
+def test_the_column_comes_back(small_text, tmp_path):
+    """And the forged files of the next test are refused for what they say."""
+    header, blob = pieces(small_text)
+    (tmp_path / "model.psvm").write_bytes(forge(header, blob))
+    model = load(tmp_path / "model.psvm")
+    assert list(model.feature_names_in_) == ["Phrase"] and model.predict(["fine"]).tolist() == [0]
+
+
+HOSTILE_TEXT = {
+    "a word too few": (lambda h, s, w, m: w["vocabulary"].pop(), "idf_ is not a number for each word"),
+    "a word twice": (lambda h, s, w, m: w["vocabulary"].__setitem__(0, w["vocabulary"][1]), "a word twice"),
+    "a word that is none": (lambda h, s, w, m: w["vocabulary"].__setitem__(0, 7), "no list of words"),
+    "no words": (lambda h, s, w, m: w.update(vocabulary=[]), "no list of words"),
+    "words in a text": (lambda h, s, w, m: w.update(vocabulary="film"), "no list of words"),
+    "no idf": (lambda h, s, w, m: w.pop("idf"), "cannot read"),
+    "idf of text": (lambda h, s, w, m: w.update(idf="film"), "cannot read"),
+    "vectorizer": (lambda h, s, w, m: w.update(vectorizer="HashingVectorizer"), "cannot read"),
+    "nonsense": (lambda h, s, w, m: w.update(nonsense=1), "cannot read"),
+    "bad pattern": (lambda h, s, w, m: w["parameters"].update(token_pattern="(a"), "no regular expression"),
+    "deep pattern": (lambda h, s, w, m: w["parameters"].update(token_pattern="(?:" * 9999 + ")" * 9999), "no regular"),
+    "huge pattern": (lambda h, s, w, m: w["parameters"].update(token_pattern="a{99999999999999}"), "no regular"),
+    "two groups": (lambda h, s, w, m: w["parameters"].update(token_pattern="(a)(b)"), "more than one group"),
+    "pattern of numbers": (lambda h, s, w, m: w["parameters"].update(token_pattern=7), "cannot read"),
+    "files": (lambda h, s, w, m: w["parameters"].update(input="filename"), "parameters that it cannot have"),
+    "open files": (lambda h, s, w, m: w["parameters"].update(input="file"), "parameters that it cannot have"),
+    "ngrams": (lambda h, s, w, m: w["parameters"].update(ngram_range={"tuple": [2, 1]}), "parameters that it cannot"),
+    "ngrams in fractions": (lambda h, s, w, m: w["parameters"].update(ngram_range={"tuple": [1, 1.5]}), "cannot have"),
+    "one ngram": (lambda h, s, w, m: w["parameters"].update(ngram_range={"tuple": [1]}), "cannot read"),
+    "stop words": (lambda h, s, w, m: w["parameters"].update(stop_words=[[]]), "the stop words are no words"),
+    "tokenizer": (lambda h, s, w, m: w["parameters"].update(tokenizer="os.system"), "cannot read"),
+    "a callable": (
+        lambda h, s, w, m: w["parameters"].update(tokenizer={"dtype": "<f8"}),
+        "parameters that it cannot have",
+    ),
+    "dtype": (lambda h, s, w, m: w["parameters"].update(dtype={"dtype": "|O"}), "unknown type"),
+    "no dtype": (lambda h, s, w, m: w["parameters"].update(dtype={"dtype": 3}), "cannot read"),
+    "norm": (lambda h, s, w, m: w["parameters"].update(norm="l9"), "cannot read"),
+    "memory": (lambda h, s, w, m: h["parameters"].update(memory="/tmp"), "cannot say what callback or memory should"),
+    "callback": (lambda h, s, w, m: m["parameters"].update(callback=1), "cannot say what callback or memory should"),
+    "one step": (lambda h, s, w, m: s.pop(), "more bytes than its arrays need"),
+    "no steps": (lambda h, s, w, m: s.clear(), "more bytes than its arrays need"),
+    "the other way round": (lambda h, s, w, m: s.reverse(), "found LinearSVC, TfidfVectorizer"),
+    "names": (lambda h, s, w, m: s[0]["tuple"].__setitem__(0, "svm"), "have no names"),
+    "no names": (lambda h, s, w, m: s[0]["tuple"].__setitem__(0, None), "have no names"),
+    "width": (lambda h, s, w, m: m["fitted"].update(n_features_in_=3), "do not fit together"),
+    "classifier": (lambda h, s, w, m: m.update(estimator="CountVectorizer"), "expected LinearSVC or SVC or Pipeline"),
+    "no estimator": (lambda h, s, w, m: m.pop("estimator"), "cannot read"),
+    "classifier alone": (lambda h, s, w, m: s.__setitem__(0, s[1]), "has not that many bytes"),
+}
+
+
+@pytest.mark.parametrize("change, words", HOSTILE_TEXT.values(), ids=HOSTILE_TEXT)
+def test_hostile_models_of_texts(change, words, small_text, tmp_path):
+    header, blob = pieces(small_text)
+    change(header, *text_header(header))
+    assert words in refusal(forge(header, blob), tmp_path)
+
+
+def test_words_that_are_not_the_classifiers(tmp_path):
+    model = text_model().fit(TEXTS, [0, 0, 1, 1])
+    model[0].fit([*TEXTS, "another"])
+    save(model, tmp_path / "model.psvm")
+    assert "the words and n_features_in_ do not fit together" in refusal(
+        (tmp_path / "model.psvm").read_bytes(), tmp_path
+    )
+
+
+def test_pipelines_in_pipelines(small_text, tmp_path):
+    """A file that goes deep is refused, not followed until the stack is used up."""
+    header, blob = pieces(small_text)
+    opening, closing = b'{"estimator": "Pipeline", "parameters": {"steps": [["a", {"model": ', b'}]]}, "fitted": {}}'
+    for depth, words in ((20, "a pipeline must be a vectorizer"), (10_000, "cannot read")):
+        whole = opening * depth + json.dumps(header).encode() + closing * depth
+        assert words in refusal(forge(whole, blob), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .paths import kernel_path, linear_path
     from .persistence import load, save
     from .svc import SVC
+    from .text import bag_of_words, text_model
     from .tuned_svc import TunedSVC
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Start",
     "TunedSVC",
     "as_chunks",
+    "bag_of_words",
     "certify",
     "fold_scores",
     "kernel_path",
@@ -52,6 +54,7 @@ __all__ = [
     "open_chunks",
     "save",
     "solve",
+    "text_model",
 ]
 
 # what stands on scikit-learn is imported when it is first used: `primalsvm --help` should not wait for it
@@ -61,6 +64,7 @@ _LATER = {
     "LinearSVCCV": "cross_validation",
     "OrdinalSVC": "ordinal_svc",
     "SVCCV": "cross_validation",
+    "bag_of_words": "text",
     "certify": "claims",
     "fold_scores": "left_out",
     "kernel_path": "paths",
@@ -71,6 +75,7 @@ _LATER = {
     "open_chunks": "chunk_files",
     "TunedSVC": "tuned_svc",
     "save": "persistence",
+    "text_model": "text",
 }
 
 

@@ -11,6 +11,10 @@ What JSON cannot say is an object of one key, the tag:
     {"csr": [shape, data, indices, ends, kind]}   a sparse matrix of three arrays; kind is "matrix" or "array"
     {"strings": [...]}                   an object array of str, such as feature names
     {"dict": [[key, value], ...]}        class_weight, whose keys are labels
+    {"tuple": [...]}                     as distinct from a list
+    {"dtype": name}                      a type of numbers
+    {"model": {"estimator": ...}}        an estimator inside another, such as the last step of a pipeline
+    {"words": {"vectorizer": ...}}       what makes a bag of words of texts: class, parameters, vocabulary, idf
     {"loss": [name, fields]}, {"solver": [name, fields]}, {"kernel": fields}, {"record": [...]}, {"certificate": fields}
 
 Nothing is compressed and each array takes its own bytes, so no file can claim more memory than a small multiple of
@@ -22,13 +26,16 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .certificate import Certificate
@@ -41,9 +48,10 @@ from .svc import SVC
 
 NAME = b"primalsvm model "
 VERSION = 1
-ESTIMATORS = {estimator.__name__: estimator for estimator in (LinearSVC, SVC)}
 CSR = {"matrix": sp.csr_matrix, "array": sp.csr_array}
-NOT_KEPT = {"callback"}  # a function: keeping it would mean running code from a file
+# callback is a function, and memory a folder of pickles: keeping either would mean running code from a file
+NOT_KEPT = {"callback", "memory"}
+VECTORIZERS = {"CountVectorizer": CountVectorizer, "TfidfVectorizer": TfidfVectorizer}
 FITTED_NAME = re.compile(r"[A-Za-z]\w*(?<!_)_")
 DTYPE = re.compile(r"\|[biu]1|<[iu][248]|<f[248]|<U[1-9]\d{0,8}")
 
@@ -60,25 +68,14 @@ def save(model, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : LinearSVC or SVC
+    model : LinearSVC, SVC, or a Pipeline of CountVectorizer or TfidfVectorizer and one of these
     path : path of the file; one that exists is replaced.
     """
-    if ESTIMATORS.get(type(model).__name__) is not type(model):
-        raise ModelError(f"save takes a fitted {' or '.join(ESTIMATORS)}, got {type(model).__name__}.")
-    check_is_fitted(model, "intercept_")
-    if callable(getattr(model, "kernel", None)):
-        raise ModelError(
-            "kernel is a function, which a model file cannot hold: loading it would mean running code. "
-            "Fit with one of the named kernels or with kernel='precomputed', or pickle the model."
-        )
-    parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_KEPT}
-    fitted = {name: value for name, value in vars(model).items() if FITTED_NAME.fullmatch(name)}
+    kind = KINDS.get(type(model))
+    if kind is None or kind.inner:
+        raise ModelError(f"save takes a fitted {_KINDS_SAVED}, got {type(model).__name__}.")
     blobs: list[bytes] = []
-    header = {
-        "estimator": type(model).__name__,
-        "parameters": {name: _encode(value, name, blobs) for name, value in parameters.items()},
-        "fitted": {name: _encode(value, name, blobs) for name, value in fitted.items()},
-    }
+    header = _encode_model(model, blobs)
     first = NAME + b"%d\n" % VERSION
     rest = b"".join([json.dumps(header).encode("ascii"), b"\n", *blobs])
     write_whole(path, first + hashlib.sha256(first + rest).hexdigest().encode() + b"\n" + rest)
@@ -93,17 +90,11 @@ def load(path: str | os.PathLike[str]):
     """
     try:
         header, blob = _read(Path(path))
-        estimator = ESTIMATORS.get(header["estimator"])
-        if estimator is None:
-            raise ModelError(f"expected {' or '.join(ESTIMATORS)}, found {str(header['estimator'])[:40]!r}")
         decode = _Decoder(blob)
-        model = estimator(**{name: decode(value) for name, value in header["parameters"].items()})
-        for name, value in header["fitted"].items():
-            if not FITTED_NAME.fullmatch(name):
-                raise ModelError(f"{name[:40]!r} is no name of a fitted attribute")
-            setattr(model, name, decode(value))
+        model = decode.model(header)
         decode.finish()
-        _check_shapes(model)
+        if KINDS[type(model)].inner:
+            raise ModelError(f"{type(model).__name__} is part of a model, not one")
     except ModelError as error:
         raise ModelError(f"{path}: {error}.") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -151,6 +142,46 @@ def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
     return json.loads(rest[:end]), memoryview(rest)[end + 1 :]
 
 
+def _encode_model(model, blobs: list[bytes]) -> dict[str, Any]:
+    """Class, parameters and fitted attributes."""
+    if isinstance(model, Pipeline):
+        _check_steps(model)
+    check_is_fitted(model, KINDS[type(model)].fitted_by)
+    if callable(getattr(model, "kernel", None)):
+        raise ModelError(
+            "kernel is a function, which a model file cannot hold: loading it would mean running code. "
+            "Fit with one of the named kernels or with kernel='precomputed', or pickle the model."
+        )
+    parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in NOT_KEPT}
+    fitted = {name: value for name, value in vars(model).items() if FITTED_NAME.fullmatch(name)}
+    return {
+        "estimator": type(model).__name__,
+        "parameters": {name: _encode(value, name, blobs) for name, value in parameters.items()},
+        "fitted": {name: _encode(value, name, blobs) for name, value in fitted.items()},
+    }
+
+
+def _encode_words(words: CountVectorizer, blobs: list[bytes]) -> dict[str, Any]:
+    """A vectorizer: its words stand in the order of their columns."""
+    check_is_fitted(words, "vocabulary_")
+    for name in ("tokenizer", "preprocessor", "analyzer"):
+        if callable(getattr(words, name)):
+            raise ModelError(
+                f"the {name} of {type(words).__name__} is a function, which a model file cannot hold: loading it would "
+                "mean running code. Fit with a token_pattern instead, or pickle the model."
+            )
+    if words.input != "content":  # else a file that is loaded could have others opened
+        raise ModelError(f"input is {words.input!r}; a model file holds vectorizers that take texts, input='content'.")
+    parameters = {name: _encode(value, name, blobs) for name, value in words.get_params(deep=False).items()}
+    content = {"vectorizer": type(words).__name__, "parameters": parameters}
+    content["vocabulary"] = sorted(words.vocabulary_, key=words.vocabulary_.__getitem__)
+    if isinstance(words, TfidfVectorizer) and words.use_idf:
+        content["idf"] = _encode(words.idf_, "idf_", blobs)
+    if hasattr(words, "feature_names_in_"):
+        content["column"] = str(words.feature_names_in_[0])
+    return content
+
+
 def _encode(value, name: str, blobs: list[bytes]):
     """A value as JSON; arrays go to `blobs`. `name` is the parameter or attribute, for the message."""
     value = value.item() if isinstance(value, np.generic) else value
@@ -159,9 +190,16 @@ def _encode(value, name: str, blobs: list[bytes]):
     if isinstance(value, Record):
         return {"record": [_encode(item, name, blobs) for item in value]}
     if isinstance(value, list | tuple):
-        return [_encode(item, name, blobs) for item in value]
+        items = [_encode(item, name, blobs) for item in value]
+        return items if isinstance(value, list) else {"tuple": items}
     if isinstance(value, dict):
         return {"dict": [[_encode(key, name, blobs), _encode(item, name, blobs)] for key, item in value.items()]}
+    if type(value) in KINDS:
+        return {"model": _encode_model(value, blobs)}
+    if VECTORIZERS.get(type(value).__name__) is type(value):
+        return {"words": _encode_words(value, blobs)}
+    if isinstance(value, type) and issubclass(value, np.number):
+        return {"dtype": np.dtype(value).newbyteorder("<").str}
     if isinstance(value, Certificate):
         return {"certificate": _encode_fields(value, name, blobs, but="alpha")}
     if isinstance(value, Kernel):
@@ -195,6 +233,7 @@ class _Decoder:
     def __init__(self, blob: memoryview):
         self.blob = blob
         self.at = 0
+        self.models: list[Any] = []
 
     def __call__(self, value):
         if isinstance(value, list):
@@ -206,6 +245,14 @@ class _Decoder:
             return self.array(*content)
         if tag == "csr":
             return self.csr(*content)
+        if tag == "model":
+            return self.model(content)
+        if tag == "words":
+            return self.words(**content)
+        if tag == "tuple":
+            return tuple(self(item) for item in content)
+        if tag == "dtype":
+            return self.array(content, [0]).dtype.type
         if tag == "kernel":
             return Kernel(**{name: self(item) for name, item in content.items()})
         if tag == "strings":
@@ -244,26 +291,57 @@ class _Decoder:
         matrix.check_format(full_check=True)
         return matrix
 
+    def model(self, content: dict[str, Any]):
+        """An estimator, which `finish` checks."""
+        name = content["estimator"]
+        estimator = {kind.__name__: kind for kind in KINDS}.get(name)
+        if estimator is None:
+            raise ModelError(f"expected {_KINDS_SAVED}, found {str(name)[:40]!r}")
+        if not NOT_KEPT.isdisjoint(content["parameters"]):
+            raise ModelError(f"a file cannot say what {' or '.join(sorted(NOT_KEPT))} should be")
+        model = estimator(**{name: self(value) for name, value in content["parameters"].items()})
+        for name, value in content["fitted"].items():
+            if not FITTED_NAME.fullmatch(name):
+                raise ModelError(f"{name[:40]!r} is no name of a fitted attribute")
+            setattr(model, name, self(value))
+        self.models.append(model)
+        return model
+
+    def words(self, vectorizer: str, parameters: dict[str, Any], vocabulary: list[str], idf=None, column=None):
+        words = VECTORIZERS[vectorizer](**{name: self(value) for name, value in parameters.items()})
+        _check_words(words, vocabulary)
+        if column is not None:
+            words.feature_names_in_ = np.array([str(column)], dtype=object)
+        words.fixed_vocabulary_ = words.vocabulary is not None
+        words.vocabulary_ = {word: place for place, word in enumerate(vocabulary)}
+        if isinstance(words, TfidfVectorizer):
+            options = {name: getattr(words, name) for name in ("norm", "use_idf", "smooth_idf", "sublinear_tf")}
+            words._tfidf = TfidfTransformer(**options).fit(sp.csr_matrix(np.ones((1, len(vocabulary)))))
+            if words.use_idf:
+                words._tfidf.idf_ = self(idf)
+                if not (_are_numbers(words.idf_, (len(vocabulary),)) and bool(np.all(np.isfinite(words.idf_)))):
+                    raise ModelError("idf_ is not a number for each word")
+        return words
+
     def finish(self) -> None:
         if self.at != len(self.blob):
             raise ModelError("the file has more bytes than its arrays need")
+        for model in self.models:
+            KINDS[type(model)].check(model)
 
 
-def _check_shapes(model) -> None:
-    """The shapes, types and ranges that predict and a warm start rely on."""
-    (k,) = model.classes_.shape
-    parts, d = count_parts(k, model.multi_class), model.n_features_in_
-    fits = k >= 2 and _are_numbers(model.intercept_, (parts,))
-    if hasattr(model, "calibration_") and not _are_curves(model.calibration_, parts):
-        raise ModelError("calibration_ is not a curve for each binary problem")
-    if not isinstance(model, SVC):
-        if not (fits and _are_numbers(model.coef_, (parts, d))):
-            raise ModelError("coef_, intercept_, classes_ and n_features_in_ do not fit together")
-        return
-    m = len(model.support_)
+def _check_linear(model) -> None:
+    """The shapes, types and ranges that predict and a warm start rely on; so do the checks below."""
+    parts = _check_parts(model)
+    if not (_are_numbers(model.coef_, (parts, model.n_features_in_)) and _are_numbers(model.intercept_, (parts,))):
+        raise ModelError("coef_, intercept_, classes_ and n_features_in_ do not fit together")
+
+
+def _check_kernel(model) -> None:
+    parts, k, d, m = _check_parts(model), len(model.classes_), model.n_features_in_, len(model.support_)
     stored = model.kernel_.name == "precomputed"
     fits = (
-        fits
+        _are_numbers(model.intercept_, (parts,))
         and not callable(model.kernel_.name)
         and _are_numbers(model.dual_coef_, (parts, m))
         and _are_numbers(model.support_vectors_, (0, 0) if stored else (m, d))
@@ -273,6 +351,57 @@ def _check_shapes(model) -> None:
     )
     if not fits:
         raise ModelError("the support vectors, their coefficients, classes_ and n_features_in_ do not fit together")
+
+
+def _check_parts(model) -> int:
+    """How many binary problems there are."""
+    (k,) = model.classes_.shape
+    if k < 2:
+        raise ModelError("coef_, intercept_, classes_ and n_features_in_ do not fit together")
+    parts = count_parts(k, model.multi_class)
+    if hasattr(model, "calibration_") and not _are_curves(model.calibration_, parts):
+        raise ModelError("calibration_ is not a curve for each binary problem")
+    return parts
+
+
+def _check_steps(model: Pipeline) -> None:
+    """That it is a bag of words and a classifier of ours."""
+    steps = model.steps
+    kinds = [type(step) for _, step in steps]
+    fits = len(kinds) == 2 and kinds[0] in VECTORIZERS.values() and kinds[1] in KINDS and kinds[1] is not Pipeline
+    if not fits or KINDS[kinds[1]].inner:
+        found = ", ".join(kind.__name__ for kind in kinds)
+        raise ModelError(f"a pipeline must be a vectorizer of texts and a classifier of primalsvm, found {found}")
+
+
+def _check_pipeline(model: Pipeline) -> None:
+    _check_steps(model)
+    names = [name for name, _ in model.steps]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < 2:
+        raise ModelError("the steps of the pipeline have no names")
+    if len(model[0].vocabulary_) != model[-1].n_features_in_:
+        raise ModelError("the words and n_features_in_ do not fit together")
+
+
+def _check_words(words: CountVectorizer, vocabulary) -> None:
+    """Before a vectorizer is given its words: what transform relies on, and no more than texts are read."""
+    words._validate_params()
+    plain = words.input == "content" and not any(map(callable, (words.tokenizer, words.preprocessor, words.analyzer)))
+    low, high = words.ngram_range
+    if not plain or type(low) is not int or type(high) is not int or not 1 <= low <= high:
+        raise ModelError("the vectorizer has parameters that it cannot have")
+    if not isinstance(vocabulary, list) or not vocabulary or not all(isinstance(word, str) for word in vocabulary):
+        raise ModelError("the vocabulary is no list of words")
+    if len(set(vocabulary)) < len(vocabulary):
+        raise ModelError("the vocabulary has a word twice")
+    if isinstance(words.stop_words, list) and not all(isinstance(word, str) for word in words.stop_words):
+        raise ModelError("the stop words are no words")
+    try:
+        groups = re.compile(words.token_pattern or "").groups
+    except (re.error, RecursionError, OverflowError):
+        raise ModelError("the token pattern is no regular expression") from None
+    if groups > 1:
+        raise ModelError("the token pattern has more than one group")
 
 
 def _are_numbers(values, shape: tuple[int, ...]) -> bool:
@@ -293,3 +422,19 @@ def _are_curves(values, parts: int) -> bool:
 def _are_places(values: np.ndarray, length: int, end: int) -> bool:
     inside = values.dtype.kind == "i" and values.shape == (length,)
     return inside and bool(np.all((values >= 0) & (values < end)))
+
+
+class Kind(NamedTuple):
+    """What a file may hold: how a fitted one is known, what checks it, and whether it is only part of another."""
+
+    fitted_by: str | None  # an attribute; None where the parts tell
+    check: Callable[[Any], None]
+    inner: bool = False
+
+
+KINDS: dict[type, Kind] = {
+    LinearSVC: Kind("intercept_", _check_linear),
+    SVC: Kind("intercept_", _check_kernel),
+    Pipeline: Kind(None, _check_pipeline),
+}
+_KINDS_SAVED = " or ".join(kind.__name__ for kind, facts in KINDS.items() if not facts.inner)

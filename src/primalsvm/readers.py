@@ -24,7 +24,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ from .chunks import Chunks
 
 FORMATS = ("svmlight", "csv", "tsv", "npz", "npy", "parquet")
 LABEL_NAMES = ("label", "target", "class", "y")
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _BY_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".npz": "npz", ".npy": "npy"}
 _BY_SUFFIX |= {".parquet": "parquet", ".pq": "parquet"}
 _BY_MAGIC = {b"PK\x03\x04": "npz", b"\x93NUMPY": "npy", b"PAR1": "parquet"}
@@ -90,7 +90,7 @@ def read_data(
                 refuse(f"a label column was given ({label!r}), but {kind} files have none; leave --label out")
             if labels is not None and kind not in ("npy", "parquet"):
                 refuse(f"a file of labels was given, but {kind} files have their own; leave --labels out")
-            size = path.stat().st_size * (_UNPACKED if path.suffix.lower() in _OPENERS else 1)
+            size = path.stat().st_size * (_UNPACKED if path.suffix.lower() in COMPRESSED else 1)
             if kind in ("npy", "parquet") or (kind == "svmlight" and memory_limit is not None and size > memory_limit):
                 data = _read_pieces(path, kind, (label, n_features, label_required), labels, memory_limit)
             elif kind == "svmlight":
@@ -115,7 +115,7 @@ def _read_pieces(path: Path, kind: str, column: tuple, labels: Any, memory_limit
 
 
 @contextmanager
-def named_errors(path: Path) -> Iterator[None]:
+def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Whatever is raised inside becomes a DataError that begins with the path."""
     try:
         yield
@@ -137,7 +137,7 @@ def open_file(path: Path) -> IO[bytes]:
     if path.is_dir():
         refuse("expected a file, found a folder; name a file in it")
     try:
-        stream: IO[bytes] = _OPENERS.get(path.suffix.lower(), open)(path, "rb")
+        stream: IO[bytes] = COMPRESSED.get(path.suffix.lower(), open)(path, "rb")
     except PermissionError:
         refuse("the file may not be read; check its permissions")
     return stream
@@ -149,11 +149,11 @@ def format_of(path: Path, stream: IO[bytes], format: str | None) -> str:
     stream.seek(0)
     if not head:
         refuse("the file is empty; expected one sample a line, or an .npz archive")
-    suffixes = [suffix for suffix in path.suffixes if suffix.lower() not in _OPENERS]
+    suffixes = [suffix for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
     kind = format or _BY_SUFFIX.get(suffixes[-1].lower() if suffixes else "")
     if kind is None:
         kind = next((kind for magic, kind in _BY_MAGIC.items() if head.startswith(magic)), None) or _kind_of_text(head)
-    if kind in ("npy", "parquet") and path.suffix.lower() in _OPENERS:
+    if kind in ("npy", "parquet") and path.suffix.lower() in COMPRESSED:
         refuse(f"{kind} files are read in place, not compressed as a whole; unpack it")
     if kind not in _BINARY and b"\0" in head:
         refuse("expected text in UTF-8 (svmlight, CSV, TSV), .npz, .npy or Parquet, found binary data; convert it")
@@ -338,7 +338,21 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _position(label: str | int | None) -> int | None:
+def as_labels(labels: list[str], place: Callable[[int], str]) -> np.ndarray:
+    """Labels as float64 where all are numbers, as words elsewhere; `place` says for an error where one stands."""
+    if all(map(_is_number, labels)):
+        y = np.array(labels, dtype=np.float64)
+        bad = np.flatnonzero(~np.isfinite(y))
+    else:
+        y = np.array(labels)
+        bad = np.flatnonzero(y == "")
+    if bad.size:
+        k = int(bad[0])
+        refuse(f"{place(k)}: expected a label, found {labels[k]!r}; give it a class or drop the line")
+    return y
+
+
+def as_position(label: str | int | None) -> int | None:
     """A label column given by position: an int, or, from the command line, a string that reads as one."""
     return int(label) if label is not None and re.fullmatch(r"[+-]?\d{1,9}", str(label)) else None
 
@@ -350,7 +364,7 @@ def _is_header(row: list[str], label: str | int | None) -> bool:
     other number makes it a sample, whose label may well be the word y.
     """
     numbers = [cell for cell in row if _is_number(cell)]
-    if not numbers or (label in row and _position(label) is None):
+    if not numbers or (label in row and as_position(label) is None):
         return True
     counted = any(numbers == [str(start + j) for j in range(len(numbers))] for start in (0, 1))
     return counted and any(cell.lower() in LABEL_NAMES for cell in row)
@@ -364,7 +378,7 @@ def find_label_column(
         found = [j for j, name in enumerate(names or ()) if name.lower() in LABEL_NAMES]
     else:
         found = [j for j, name in enumerate(names or ()) if name == label]
-    position = None if found else _position(label)
+    position = None if found else as_position(label)
     if not required and n_features == columns and (label is None or position is not None):
         return None  # every column is a feature of the model
     if position is not None and -columns <= position < columns:
@@ -460,7 +474,9 @@ class _Table:
             blocks.append(self._numbers(cells, lines))
         if not blocks:
             refuse("expected samples below the header, found none; give it some")
-        return np.concatenate(blocks), None if self.label_at is None else self._labels(labels, lines)
+        name = self.names[self.label_at or 0]
+        y = None if self.label_at is None else as_labels(labels, lambda k: f"line {lines[k]}, column {name}")
+        return np.concatenate(blocks), y
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Line number and cells of each row; blank lines are skipped."""
@@ -498,17 +514,3 @@ class _Table:
                 f"{_shorten(rows[i][j])}; encode, impute or drop it first"
             )
         return block
-
-    def _labels(self, labels: list[str], lines: list[int]) -> np.ndarray:
-        if all(map(_is_number, labels)):
-            y = np.array(labels, dtype=np.float64)
-            bad = np.flatnonzero(~np.isfinite(y))
-        else:
-            y = np.array(labels)
-            bad = np.flatnonzero(y == "")
-        if bad.size:
-            refuse(
-                f"line {lines[bad[0]]}, column {self.names[self.label_at or 0]}: expected a label, found "
-                f"{labels[bad[0]]!r}; give it a class or drop the line"
-            )
-        return y

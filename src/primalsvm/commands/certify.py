@@ -9,8 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from ..console import Progress, one_line_errors, print_report
-from .data import check_labels, data_facts, feature_names, kernel_facts, load_model, proof_facts, read_for
-from .options import FIT_INTERCEPT, AsJson, DataPath, Format, InterceptName, Label, Labels, LossName
+from .data import (
+    check_labels,
+    check_text_options,
+    data_facts,
+    kernel_facts,
+    load_model,
+    proof_facts,
+    read_for,
+    read_for_model,
+    split_model,
+)
+from .options import FIT_INTERCEPT, AsJson, DataPath, Encoding, Format, InterceptName, Label, Labels, LossName, Text
 
 
 def certify(
@@ -24,6 +34,8 @@ def certify(
     label: Label = None,
     labels: Labels = None,
     file_format: Format = None,
+    text: Text = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove how far from the optimum a model can be.
@@ -39,17 +51,16 @@ def certify(
         reading: dict[str, Any] = {"label": label, "labels": labels, "format": file_format}
         kind = looks_like_model_file(model)
         if kind is None:
-            judged: Any = load_model(model)
+            words, judged = split_model(load_model(model))
             own = {"loss": getattr(judged.loss, "name", judged.loss), "C": judged.C}
             own["intercept"] = next(name for name, value in FIT_INTERCEPT.items() if value == judged.fit_intercept)
-            samples = read_for(
-                data, judged.n_features_in_, feature_names(judged), hasattr(judged, "kernel_"), **reading
-            )
+            samples = read_for_model(data, words, judged, text=text, encoding=encoding, **reading)
             check_labels(data, samples, judged.classes_)
         elif C is None:
             raise ValueError(f"{model}: a {kind.upper()} file does not say its C; give the one of its training: --C 1.")
         else:
-            judged, foreign = model, read_model_file(model)
+            check_text_options(None, text, encoding)
+            words, judged, foreign = None, model, read_model_file(model)
             own = {"loss": foreign.loss, "C": C, "intercept": foreign.intercept}
             samples = read_for(data, None if foreign.coef is None else foreign.coef.shape[1], None, False, **reading)
             check_labels(data, samples, foreign.classes)
@@ -57,7 +68,7 @@ def certify(
         begin = time.perf_counter()
         given = {"C": C, "loss": loss, "intercept": intercept}
         proof = judge(judged, samples.X, samples.y, **given)  # type: ignore[arg-type]
-        report = {"model": str(model), **data_facts(data, samples), **kernel_facts(judged)}
+        report = {"model": str(model), **data_facts(data, samples, words), **kernel_facts(judged)}
         report |= {name: value if given[name] is None else given[name] for name, value in own.items()}
         report |= {"seconds": time.perf_counter() - begin, **proof_facts(proof)}
         progress.stop()

@@ -30,13 +30,18 @@ def memory_bytes(limit: str | None) -> float:
     return float(size[1]) * 1024 ** " KMGT".index(size[2].upper() or " ")
 
 
-def load_model(path: Path) -> LinearSVC | SVC:
-    """A model of ours, or another program's as one of ours."""
+def load_model(path: Path) -> Any:
+    """A model of ours, LinearSVC, SVC or a pipeline of texts, or another program's as one of ours."""
     from ..foreign_models import as_estimator
     from ..model_files import looks_like_model_file, read_model_file
     from ..persistence import load
 
     return load(path) if looks_like_model_file(path) is None else as_estimator(read_model_file(path))
+
+
+def split_model(model: Any) -> tuple[Any, Any]:
+    """The vectorizer of a model of texts, or None, and the classifier."""
+    return (model[0], model[-1]) if hasattr(model, "steps") else (None, model)
 
 
 def widened(model: Any, width: int) -> Any:
@@ -56,6 +61,77 @@ def widened(model: Any, width: int) -> Any:
 
 def feature_names(model: LinearSVC | SVC) -> tuple[str, ...] | None:
     return tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+
+
+def read_both(
+    data: Path, test: Path | None, words: Any, keep: bool, labels: Path | None, test_labels: Path | None, **reading
+) -> tuple[Data, Data | None]:
+    """What a model is to be trained on, and tested. `words`, where the data is text, learns its vocabulary here."""
+    if words is not None:
+        training = read_documents(data, words, fit=True, labels=labels, **reading)
+        return training, None if test is None else read_documents(test, words, labels=test_labels, **reading)
+    from ..readers import read_data
+
+    training = read_data(data, labels=labels, **reading)
+    if test is None:
+        return training, None
+    return training, read_for(test, training.X.shape[1], training.feature_names, keep, labels=test_labels, **reading)
+
+
+def read_for_model(path: Path, words: Any, model: Any, *, text: str | None, encoding: str | None, **reading) -> Data:
+    """Read data for a model, whose features it has, or texts, of which `words` makes them."""
+    check_text_options(words, text, encoding)
+    if words is None:
+        return read_for(path, model.n_features_in_, feature_names(model), hasattr(model, "kernel_"), **reading)
+    from ..text import find_column
+
+    if text is None and (names := feature_names(words)):
+        text = find_column(path, names[0], reading["format"])
+    return read_documents(path, words, text=text, encoding=encoding, **reading)
+
+
+def check_text_options(words: Any, text: str | None, encoding: str | None) -> None:
+    if words is None and (text is not None or encoding is not None):
+        option = "--encoding" if text is None else "--text"
+        raise ValueError(f"{option} goes with a model of texts, and this is one of numbers; leave it out.")
+
+
+def make_words(text: str | None, encoding: str | None, memory_limit: str | None = None, **options) -> Any:
+    """The vectorizer that the options of train and tune describe; None where they are not about text."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if text is None:
+        if given or encoding is not None:
+            option = next(iter(given), "encoding").replace("_", "-")
+            raise ValueError(f"--{option} goes with text; say which column has it with --text, or leave it out.")
+        return None
+    if memory_limit is not None:
+        raise ValueError("--memory-limit goes with rows of numbers or a kernel; text is read as a whole: leave it out.")
+    from ..text import bag_of_words
+
+    return bag_of_words(**given)
+
+
+def read_documents(path: Path, words: Any, *, fit: bool = False, **reading) -> Data:
+    """Texts as features; where they are not fitted, words that the model does not know count for nothing."""
+    from ..readers import Data
+    from ..text import fit_words, read_texts, shown
+
+    documents = read_texts(path, **reading)
+    if fit:
+        return Data(fit_words(words, documents, path), documents.y, None)
+    X = words.transform(documents.texts)
+    if unknown := int((X.getnnz(axis=1) == 0).sum()):
+        say(f"note: {shown(path)}: {unknown} of {X.shape[0]} texts have no word that the model knows")
+    return Data(X, documents.y, None)
+
+
+def with_words(words: Any, model: Any) -> Any:
+    """What is saved: the model, and where it is one of texts, what makes features of them."""
+    if words is None:
+        return model
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("words", words), ("svm", model)])
 
 
 def read_for(path: Path, width: int | None, names: tuple[str, ...] | None, keep: bool, **reading) -> Data:
@@ -157,8 +233,8 @@ def error_rate(model: LinearSVC | SVC, data: Data, found: np.ndarray | None = No
     return float(np.mean(places(found) != truth))
 
 
-def data_facts(path: Path, data: Data) -> dict[str, Any]:
-    return {"data": str(path), "rows": data.X.shape[0], "features": data.X.shape[1]}
+def data_facts(path: Path, data: Data, words: Any = None) -> dict[str, Any]:
+    return {"data": str(path), "rows": data.X.shape[0], "features" if words is None else "words": data.X.shape[1]}
 
 
 def reading_facts(data: Data) -> dict[str, Any]:

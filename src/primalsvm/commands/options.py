@@ -23,10 +23,13 @@ LossName = Literal["squared_hinge", "hinge", "huber"]
 InterceptName = Literal["free", "none", "penalized"]
 KernelName = Literal["linear", "rbf", "poly", "laplacian", "wendland"]
 DataPath = Annotated[
-    Path, typer.Argument(metavar="DATA", help="svmlight, CSV or TSV, also .gz, .bz2, .xz; .npz, .npy, Parquet.")
+    Path, typer.Argument(metavar="DATA", help="svmlight, CSV or TSV, also .gz, .bz2, .xz; .npz, .npy, Parquet; text.")
 ]
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="With the labels: name, or position from 0.")]
-Labels = Annotated[Path | None, typer.Option(metavar="FILE", help="A .npy file with the labels, of .npy or Parquet.")]
+Labels = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="With the labels: .npy, of .npy or Parquet; of lines of text, one a line."),
+]
 Loss = Annotated[LossName | None, typer.Option(help="Of margins; squared_hinge by default, with a kernel hinge.")]
 Kernel = Annotated[KernelName, typer.Option(help="Of the similarity between samples.")]
 Intercept = Annotated[InterceptName, typer.Option(help="LIBLINEAR's is penalized.")]
@@ -45,3 +48,15 @@ MemoryLimit = Annotated[
 ]
 Format = Annotated[FormatName | None, typer.Option("--format", help="Of the data, where its name does not tell.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
+
+# of text
+Text = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="With raw text: name or position; of a plain file: lines; of a folder: files."),
+]
+Features = Annotated[
+    Literal["binary", "count", "tfidf"] | None, typer.Option(help="Of the words of a text; binary by default.")
+]
+Ngrams = Annotated[int | None, typer.Option(help="Up to so many words in a row count as a word; 1 by default.")]
+MinCount = Annotated[int | None, typer.Option(help="Leave out words in fewer texts than this; 1 by default.")]
+Encoding = Annotated[str | None, typer.Option(help="Of the text, as latin-1; UTF-8 by default.")]

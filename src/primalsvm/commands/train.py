@@ -14,16 +14,20 @@ from .data import (
     error_rate,
     fit,
     kernel_facts,
+    make_words,
     memory_bytes,
     proof_facts,
-    read_for,
+    read_both,
     reading_facts,
+    with_words,
 )
 from .options import (
     FIT_INTERCEPT,
     AsJson,
     ClassWeight,
     DataPath,
+    Encoding,
+    Features,
     Format,
     Intercept,
     Jobs,
@@ -32,11 +36,14 @@ from .options import (
     Labels,
     Loss,
     MemoryLimit,
+    MinCount,
     MultiClass,
+    Ngrams,
     Probability,
     Quiet,
     Seed,
     TestLabels,
+    Text,
 )
 
 
@@ -48,6 +55,11 @@ def train(
     labels: Labels = None,
     test_labels: TestLabels = None,
     file_format: Format = None,
+    text: Text = None,
+    features: Features = None,
+    ngrams: Ngrams = None,
+    min_count: MinCount = None,
+    encoding: Encoding = None,
     kernel: Kernel = "linear",
     gamma: Annotated[str | None, typer.Option(help="Of the kernel: scale (the default), auto or a number.")] = None,
     degree: Annotated[int | None, typer.Option(help="Of the poly kernel; 3 by default.")] = None,
@@ -83,8 +95,9 @@ def train(
         check_output(output, data, test)
         progress.say("loading primalsvm")
         from ..persistence import save
-        from ..readers import read_data
 
+        whole = memory_limit if kernel == "linear" else None
+        words = make_words(text, encoding, whole, features=features, ngrams=ngrams, min_count=min_count)
         options = {"loss": loss, "max_iter": max_iter, "multi_class": multi_class}
         of_kernel: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
         of_kernel |= {"approximation": approximation, "n_basis": basis, "grow": grow}
@@ -109,20 +122,19 @@ def train(
             **{name: value for name, value in options.items() if value is not None},
         )
         progress.say(f"reading {data}")
-        reading: dict[str, Any] = {"label": label, "format": file_format, "memory_limit": limit}
-        training = progress.follow(read_data(data, labels=labels, **reading))
-        width, names = training.X.shape[1], training.feature_names
-        reading["labels"] = test_labels
-        testing = None if test is None else read_for(test, width, names, kernel != "linear", **reading)
+        reading: dict[str, Any] = {"label": label, "format": file_format}
+        reading |= {"memory_limit": limit} if words is None else {"text": text, "encoding": encoding}
+        training, testing = read_both(data, test, words, kernel != "linear", labels, test_labels, **reading)
+        progress.follow(training)
         progress.say("training")
         seconds, remarks = fit(model, training)
         if output is not None:
-            save(model, output)
+            save(with_words(words, model), output)
         test_error = None if testing is None else error_rate(model, testing)
         if testing is not None and test_error is None:
             remarks.append(f"no test error: {test} has none of the model's labels.")
         report = {
-            **data_facts(data, training),
+            **data_facts(data, training, words),
             **reading_facts(training),
             "classes": class_counts(model, training),
             **kernel_facts(model),

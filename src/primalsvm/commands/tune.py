@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..console import Progress, check_output, one_line_errors, print_report
-from .data import class_counts, data_facts, error_rate, fit, kernel_facts, memory_bytes, proof_facts, read_for
+from .data import (
+    class_counts,
+    data_facts,
+    error_rate,
+    fit,
+    kernel_facts,
+    make_words,
+    memory_bytes,
+    proof_facts,
+    read_both,
+    with_words,
+)
 from .options import (
     FIT_INTERCEPT,
     AsJson,
     ClassWeight,
     DataPath,
+    Encoding,
+    Features,
     Format,
     Intercept,
     Jobs,
@@ -21,11 +34,14 @@ from .options import (
     Label,
     Labels,
     Loss,
+    MinCount,
     MultiClass,
+    Ngrams,
     Probability,
     Quiet,
     Seed,
     TestLabels,
+    Text,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +59,11 @@ def tune(
     labels: Labels = None,
     test_labels: TestLabels = None,
     file_format: Format = None,
+    text: Text = None,
+    features: Features = None,
+    ngrams: Ngrams = None,
+    min_count: MinCount = None,
+    encoding: Encoding = None,
     kernel: Kernel = "linear",
     Cs: Annotated[str, typer.Option("--C", help="How many values of C, or the values: 0.1,1,10.")] = "10",
     gammas: Annotated[
@@ -73,8 +94,8 @@ def tune(
         check_output(picture, data, test)
         progress.say("loading primalsvm")
         from ..persistence import save
-        from ..readers import read_data
 
+        words = make_words(text, encoding, features=features, ngrams=ngrams, min_count=min_count)
         options: dict[str, Any] = {"loss": loss, "multi_class": multi_class, "gammas": gammas}
         options["memory_limit"] = memory_bytes(memory_limit) if memory_limit else None
         search = make_search(
@@ -92,22 +113,21 @@ def tune(
             callback=lambda done, total: progress.say_done("fit", done, total),
         )
         progress.say(f"reading {data}")
-        reading: dict[str, Any] = {"label": label, "format": file_format, "memory_limit": None}
-        training = read_data(data, labels=labels, **reading)
-        width, names = training.X.shape[1], training.feature_names
-        reading["labels"] = test_labels
-        testing = None if test is None else read_for(test, width, names, kernel != "linear", **reading)
+        reading: dict[str, Any] = {"label": label, "format": file_format}
+        reading |= {"memory_limit": None} if words is None else {"text": text, "encoding": encoding}
+        # the words, and how rare they are for tfidf, are those of all folds: neither looks at a label
+        training, testing = read_both(data, test, words, kernel != "linear", labels, test_labels, **reading)
         progress.say("tuning")
         seconds, remarks = fit(search, training)
         model = search.best_estimator_
         if training.feature_names:
             model.feature_names_in_ = search.feature_names_in_
         if output is not None:
-            save(model, output)
+            save(with_words(words, model), output)
         if picture is not None:
             draw(search, picture)
         report = {
-            **data_facts(data, training),
+            **data_facts(data, training, words),
             "classes": class_counts(model, training),
             **grid_facts(search),
             "seconds": seconds,
