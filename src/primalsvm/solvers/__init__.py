@@ -5,7 +5,7 @@ import numpy as np
 from ..matrix import Sparse
 from ..newton_path import EXPLICIT
 from ..problem import KernelProblem, LinearProblem, Problem
-from ..solve import Solver
+from ..solve import FREE_WORK, Solver
 from .conjugate_gradient import ConjugateGradient
 from .cutting_plane import CuttingPlane
 from .dual_coordinate_ascent import DualCoordinateAscent
@@ -69,6 +69,8 @@ def _choose(problem: Problem) -> tuple[Solver, str]:
         return Newton(), f"a matrix of the {d} basis functions is cheap"
     if not problem.has_rows:
         return Newton(), "the rows come in pieces, and few passes over them are wanted"
+    if d <= EXPLICIT and 100 * problem.entries < FREE_WORK:  # solved as far as float64 goes, which is many passes
+        return Newton(), f"a small problem, and a matrix of its {d} features is cheap"
     # c |x|^2 is how far a single alpha_i can move its own margin: where that is little, few passes settle everything
     if (
         isinstance(problem.X, Sparse)
