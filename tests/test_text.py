@@ -198,6 +198,8 @@ def test_encodings(write, encoding):
     for given_encoding in (None, encoding) if marked else (encoding,):
         data = read_texts(path, "t", encoding=given_encoding)
         assert data.texts == words[::2] and data.y.tolist() == words[1::2]
+    if encoding == "utf-8-sig":
+        assert read_texts(path, "t", encoding="utf-8").texts == words[::2]
     if not marked:
         said = "line 1 has a NUL" if encoding == "utf-16-le" else "line 2 is not UTF-8; give its encoding"
         assert said in sentence(path, "t")
