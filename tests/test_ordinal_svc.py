@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from primalsvm import SVC, LinearSVC, OrdinalSVC, as_chunks, certify
 from primalsvm.kernel_matrix import TiledKernel
 from primalsvm.kernels import Kernel
+from primalsvm.persistence import ModelError, load, save
 from primalsvm.repeated_kernel import RepeatedKernel
 from tests.reference import optimum, primal_value
 
@@ -330,6 +331,62 @@ def test_ctrl_c_keeps_what_is_there():
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
         assert model.status_ == "interrupted" and model.predict(X).shape == (400,)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize("q", [2, 4])
+@pytest.mark.parametrize("base", [None, LinearSVC("hinge", C=0.3), SVC(), SVC("precomputed")], ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_same_model_comes_back(strategy, base, q, words, tmp_path):
+    X, y = steps(q=q)
+    names = np.array(["low", "middle", "high", "top"])[:q] if words else np.arange(q)
+    X = X @ X.T if base is not None and getattr(base, "kernel", "") == "precomputed" else X
+    model = OrdinalSVC(base, strategy=strategy, classes=names).fit(X, names[y])
+    save(model, tmp_path / "model.psvm")
+    again = load(tmp_path / "model.psvm")
+    assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert again.certificate_ == model.certificate_ and again.boundaries_ == model.boundaries_
+    assert certify(again, X, names[y]).relative_gap <= 1e-3
+    assert np.array_equal(again.fit(X, names[y]).predict(X), model.predict(X))
+
+
+def test_files_that_contradict_themselves_are_refused(tmp_path):
+    X, y = steps()
+    path = tmp_path / "model.psvm"
+
+    def refused(model, **changes):
+        for name, value in changes.items():
+            setattr(model, name, value)
+        save(model, path)
+        with pytest.raises(ModelError, match=r"do not fit together|is not that of|cannot read"):
+            load(path)
+
+    def fresh(strategy="adjacent", base=None):
+        return OrdinalSVC(base, strategy=strategy).fit(X, y)
+
+    refused(fresh(), strategy="cumulative")
+    refused(fresh("cumulative"), strategy="shared")
+    refused(fresh("cumulative"), classes_=np.arange(4))
+    refused(fresh(), table_=fresh().table_[:-1])
+    refused(fresh(), patterns_=fresh().patterns_[:, :-1])
+    refused(fresh(), table_=np.full_like(fresh().table_, np.nan))
+    refused(fresh("shared"), boundaries_=["a"])
+    for base in (LinearSVC(), SVC()):
+        for strategy in STRATEGIES:
+            model = fresh(strategy, base)
+            model.model_.intercept_ = model.model_.intercept_[:-1]
+            refused(model)
+    model = fresh("shared", SVC())
+    model.model_.boundary_coef_ = model.model_.boundary_coef_[:, :-1]
+    refused(model)
+    with pytest.raises(ModelError, match="save takes a fitted"):
+        save(fresh().model_, path)  # a part of a model is none
+    with pytest.raises(NotFittedError):
+        save(OrdinalSVC(), path)
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------

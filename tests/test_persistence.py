@@ -294,7 +294,7 @@ def test_what_a_file_cannot_hold(change, words, tmp_path):
 
 @pytest.mark.parametrize("model", [SklearnLinearSVC(), Odd(), "text", None])
 def test_what_is_no_model_of_ours(model, tmp_path):
-    with pytest.raises(ModelError, match="save takes a fitted LinearSVC or SVC or Pipeline, got"):
+    with pytest.raises(ModelError, match="save takes a fitted LinearSVC or SVC or OrdinalSVC or Pipeline, got"):
         save(model, tmp_path / "model.psvm")
 
 
@@ -417,8 +417,8 @@ def test_a_forged_file_can_be_read(small, tmp_path):
 
 
 HOSTILE = {
-    "class": ({"estimator": "os.system"}, "expected LinearSVC or SVC or Pipeline, found 'os.system'"),
-    "no class": ({"estimator": None}, "expected LinearSVC or SVC or Pipeline, found 'None'"),
+    "class": ({"estimator": "os.system"}, "expected LinearSVC or SVC or OrdinalSVC or Pipeline, found 'os.system'"),
+    "no class": ({"estimator": None}, "expected LinearSVC or SVC or OrdinalSVC or Pipeline, found 'None'"),
     "unhashable class": ({"estimator": []}, "cannot read"),
     "huge array": ({"fitted": {"coef_": {"array": ["<f8", [10**12, 10**12]]}}}, "has not that many bytes"),
     "negative shape": ({"fitted": {"coef_": {"array": ["<f8", [-1, -1]]}}}, "unknown type or shape"),
@@ -593,7 +593,7 @@ HOSTILE_TEXT = {
     "names": (lambda h, s, w, m: s[0]["tuple"].__setitem__(0, "svm"), "have no names"),
     "no names": (lambda h, s, w, m: s[0]["tuple"].__setitem__(0, None), "have no names"),
     "width": (lambda h, s, w, m: m["fitted"].update(n_features_in_=3), "do not fit together"),
-    "classifier": (lambda h, s, w, m: m.update(estimator="CountVectorizer"), "expected LinearSVC or SVC or Pipeline"),
+    "classifier": (lambda h, s, w, m: m.update(estimator="CountVectorizer"), "expected LinearSVC or SVC or OrdinalSVC or Pipeline"),
     "no estimator": (lambda h, s, w, m: m.pop("estimator"), "cannot read"),
     "classifier alone": (lambda h, s, w, m: s.__setitem__(0, s[1]), "has not that many bytes"),
 }

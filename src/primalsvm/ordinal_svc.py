@@ -49,11 +49,10 @@ from .repeated_kernel import RepeatedKernel
 from .solve import Start
 from .svc import SVC
 
-# what of the inner model is OrdinalSVC's own
-ATTRIBUTES = (
-    *("certificate_", "dual_gap_", "history_", "n_iter_", "status_", "solver_"),
-    *("intercept_", "n_features_in_", "feature_names_in_"),
-)
+
+def _of_model(name: str) -> property:
+    """What the model of the boundaries has."""
+    return property(lambda self: getattr(self.model_, name))
 
 
 class OrdinalSVC(ClassifierMixin, BaseEstimator):
@@ -173,10 +172,16 @@ class OrdinalSVC(ClassifierMixin, BaseEstimator):
             return self.classes_[self.table_[self._places(scores > 0)].argmax(axis=1)]
         return self.classes_[self.model_._winners(scores)]
 
-    @property
-    def coef_(self):
-        """Weights of the features, a row for each boundary; of linear models only."""
-        return self.model_.coef_
+    coef_ = _of_model("coef_")
+    intercept_ = _of_model("intercept_")
+    certificate_ = _of_model("certificate_")
+    dual_gap_ = _of_model("dual_gap_")
+    history_ = _of_model("history_")
+    n_iter_ = _of_model("n_iter_")
+    status_ = _of_model("status_")
+    solver_ = _of_model("solver_")
+    n_features_in_ = _of_model("n_features_in_")
+    feature_names_in_ = _of_model("feature_names_in_")
 
     def _boundary_scores(self, X) -> Array:
         check_is_fitted(self, "model_")
@@ -224,12 +229,9 @@ class OrdinalSVC(ClassifierMixin, BaseEstimator):
     # --- the model ------------------------------------------------------------------------------------------------
 
     def _keep(self, model) -> None:
-        for name in ("patterns_", "table_", "feature_names_in_"):
+        for name in ("patterns_", "table_"):
             self.__dict__.pop(name, None)
         self.model_ = model
-        for name in ATTRIBUTES:
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
         classes = self.classes_ = model.classes_
         if self.strategy == "adjacent":
             self.boundaries_ = [f"{high} against {low}" for low, high in pairwise(classes)]
@@ -319,11 +321,11 @@ class _Boundaries(CertifiedClassifier):
         return self._solutions(data, self.C_fit_)
 
 
-class _LinearBoundaries(_Boundaries, LinearSVC):
+class LinearBoundaries(_Boundaries, LinearSVC):
     pass
 
 
-class _KernelBoundaries(_Boundaries, SVC):
+class KernelBoundaries(_Boundaries, SVC):
     pass
 
 
@@ -344,7 +346,7 @@ class _Shared(_Boundaries):
         return float(np.float32(np.sqrt(squares @ weight / np.sum(weight)))) or 1.0
 
 
-class _LinearShared(_Shared, LinearSVC):
+class LinearShared(_Shared, LinearSVC):
     def _problem(self, data, part):
         if len(data.classes) == 2:
             return super()._problem(data, part)
@@ -370,7 +372,7 @@ class _LinearShared(_Shared, LinearSVC):
         return [Start(np.append(self.coef_[0], (self.intercept_ - b) / self.threshold_scale_), b)]
 
 
-class _KernelShared(_Shared, SVC):
+class KernelShared(_Shared, SVC):
     def _rules(self):
         yield from super()._rules()
         yield "approximation", self.approximation is None, "None with strategy 'shared'"
@@ -399,6 +401,6 @@ class _KernelShared(_Shared, SVC):
 
 
 MODELS: dict[type, tuple[type[_Boundaries], type[_Boundaries]]] = {
-    LinearSVC: (_LinearBoundaries, _LinearShared),
-    SVC: (_KernelBoundaries, _KernelShared),
+    LinearSVC: (LinearBoundaries, LinearShared),
+    SVC: (KernelBoundaries, KernelShared),
 }

@@ -42,7 +42,9 @@ from .certificate import Certificate
 from .kernels import Kernel
 from .linear_svc import LinearSVC
 from .losses import LOSSES, Loss
-from .multiclass import count_parts
+from .multiclass import ORDERED, count_parts
+from .ordinal_svc import MODELS as ORDINAL_MODELS
+from .ordinal_svc import KernelBoundaries, KernelShared, LinearBoundaries, LinearShared, OrdinalSVC
 from .solve import Record, Solver
 from .svc import SVC
 
@@ -68,7 +70,7 @@ def save(model, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : LinearSVC, SVC, or a Pipeline of CountVectorizer or TfidfVectorizer and one of these
+    model : LinearSVC, SVC, OrdinalSVC, or a Pipeline of CountVectorizer or TfidfVectorizer and one of these
     path : path of the file; one that exists is replaced.
     """
     kind = KINDS.get(type(model))
@@ -95,6 +97,7 @@ def load(path: str | os.PathLike[str]):
         decode.finish()
         if KINDS[type(model)].inner:
             raise ModelError(f"{type(model).__name__} is part of a model, not one")
+        check_is_fitted(model, KINDS[type(model)].fitted_by)
     except ModelError as error:
         raise ModelError(f"{path}: {error}.") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -142,11 +145,12 @@ def _read(path: Path) -> tuple[dict[str, Any], memoryview]:
     return json.loads(rest[:end]), memoryview(rest)[end + 1 :]
 
 
-def _encode_model(model, blobs: list[bytes]) -> dict[str, Any]:
-    """Class, parameters and fitted attributes."""
+def _encode_model(model, blobs: list[bytes], whole: bool = True) -> dict[str, Any]:
+    """Class, parameters and fitted attributes. A model that is a parameter need not be fitted: it is not `whole`."""
     if isinstance(model, Pipeline):
         _check_steps(model)
-    check_is_fitted(model, KINDS[type(model)].fitted_by)
+    if whole:
+        check_is_fitted(model, KINDS[type(model)].fitted_by)
     if callable(getattr(model, "kernel", None)):
         raise ModelError(
             "kernel is a function, which a model file cannot hold: loading it would mean running code. "
@@ -195,7 +199,7 @@ def _encode(value, name: str, blobs: list[bytes]):
     if isinstance(value, dict):
         return {"dict": [[_encode(key, name, blobs), _encode(item, name, blobs)] for key, item in value.items()]}
     if type(value) in KINDS:
-        return {"model": _encode_model(value, blobs)}
+        return {"model": _encode_model(value, blobs, whole=name != "estimator")}
     if VECTORIZERS.get(type(value).__name__) is type(value):
         return {"words": _encode_words(value, blobs)}
     if isinstance(value, type) and issubclass(value, np.number):
@@ -233,7 +237,7 @@ class _Decoder:
     def __init__(self, blob: memoryview):
         self.blob = blob
         self.at = 0
-        self.models: list[Any] = []
+        self.models: list[Any] = []  # those that have something to check
 
     def __call__(self, value):
         if isinstance(value, list):
@@ -304,7 +308,8 @@ class _Decoder:
             if not FITTED_NAME.fullmatch(name):
                 raise ModelError(f"{name[:40]!r} is no name of a fitted attribute")
             setattr(model, name, self(value))
-        self.models.append(model)
+        if content["fitted"] or isinstance(model, Pipeline):
+            self.models.append(model)
         return model
 
     def words(self, vectorizer: str, parameters: dict[str, Any], vocabulary: list[str], idf=None, column=None):
@@ -338,16 +343,22 @@ def _check_linear(model) -> None:
 
 
 def _check_kernel(model) -> None:
-    parts, k, d, m = _check_parts(model), len(model.classes_), model.n_features_in_, len(model.support_)
+    parts = _check_parts(model)
+    _check_support(model, parts, parts)
+
+
+def _check_support(model, parts: int, thresholds: int) -> None:
+    _check_parts(model)
+    k, d, m = len(model.classes_), model.n_features_in_, len(model.support_)
     stored = model.kernel_.name == "precomputed"
     fits = (
-        _are_numbers(model.intercept_, (parts,))
+        _are_numbers(model.intercept_, (thresholds,))
         and not callable(model.kernel_.name)
         and _are_numbers(model.dual_coef_, (parts, m))
         and _are_numbers(model.support_vectors_, (0, 0) if stored else (m, d))
         and _are_places(model.support_, m, d if stored else model.n_samples_fit_)
         and _are_places(model.support_class_, m, k)
-        and _are_numbers(model.alpha_, (parts, model.n_samples_fit_))
+        and _are_numbers(model.alpha_, (thresholds, model.n_samples_fit_))
     )
     if not fits:
         raise ModelError("the support vectors, their coefficients, classes_ and n_features_in_ do not fit together")
@@ -362,6 +373,38 @@ def _check_parts(model) -> int:
     if hasattr(model, "calibration_") and not _are_curves(model.calibration_, parts):
         raise ModelError("calibration_ is not a curve for each binary problem")
     return parts
+
+
+def _check_linear_shared(model) -> None:
+    """One w, and a threshold for each boundary."""
+    _check_parts(model)
+    boundaries, d = len(model.classes_) - 1, model.n_features_in_
+    if not (_are_numbers(model.coef_, (1, d)) and _are_numbers(model.intercept_, (boundaries,))):
+        raise ModelError("coef_, intercept_, classes_ and n_features_in_ do not fit together")
+
+
+def _check_kernel_shared(model) -> None:
+    boundaries = len(model.classes_) - 1
+    if boundaries > 1:
+        shape = (boundaries, len(model.support_))
+        if not (_are_numbers(model.boundary_coef_, shape) and float(model.threshold_scale_) > 0):
+            raise ModelError("the coefficients of the boundaries and classes_ do not fit together")
+    _check_support(model, 1, boundaries)
+
+
+def _check_ordinal(model: OrdinalSVC) -> None:
+    """The model of the boundaries has been checked; here that it is the strategy's, and the table."""
+    inner, k = model.model_, len(model.model_.classes_)
+    shared = model.strategy == "shared"
+    kinds = [kinds[shared] for kinds in ORDINAL_MODELS.values()]
+    fits = model.strategy in ORDERED and type(inner) in kinds and inner.multi_class == model.strategy
+    if not (fits and np.array_equal(model.classes_, inner.classes_) and len(model.boundaries_) == k - 1):
+        raise ModelError("the model of the boundaries is not that of the strategy and classes_")
+    if model.strategy == "adjacent" and k > 2:
+        n = len(model.patterns_)
+        known = model.patterns_.dtype == bool and model.patterns_.shape == (n, k - 1)
+        if not (known and _are_numbers(model.table_, (n + 1, k)) and bool(np.all(np.isfinite(model.table_)))):
+            raise ModelError("the table and its patterns do not fit together")
 
 
 def _check_steps(model: Pipeline) -> None:
@@ -435,6 +478,11 @@ class Kind(NamedTuple):
 KINDS: dict[type, Kind] = {
     LinearSVC: Kind("intercept_", _check_linear),
     SVC: Kind("intercept_", _check_kernel),
+    OrdinalSVC: Kind("model_", _check_ordinal),
     Pipeline: Kind(None, _check_pipeline),
+    LinearBoundaries: Kind("intercept_", _check_linear, inner=True),
+    KernelBoundaries: Kind("intercept_", _check_kernel, inner=True),
+    LinearShared: Kind("intercept_", _check_linear_shared, inner=True),
+    KernelShared: Kind("intercept_", _check_kernel_shared, inner=True),
 }
 _KINDS_SAVED = " or ".join(kind.__name__ for kind, facts in KINDS.items() if not facts.inner)
