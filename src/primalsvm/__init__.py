@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .chunk_files import open_chunks
     from .claims import certify
     from .cross_validation import SVCCV, LinearSVCCV
+    from .evaluation import evaluate
+    from .explain import contributions, heaviest
     from .left_out import fold_scores, loo_scores
     from .linear_svc import LinearSVC
     from .loo import leave_one_out
@@ -45,7 +47,10 @@ __all__ = [
     "as_chunks",
     "bag_of_words",
     "certify",
+    "contributions",
+    "evaluate",
     "fold_scores",
+    "heaviest",
     "kernel_path",
     "leave_one_out",
     "linear_path",
@@ -66,6 +71,9 @@ _LATER = {
     "SVCCV": "cross_validation",
     "bag_of_words": "text",
     "certify": "claims",
+    "contributions": "explain",
+    "evaluate": "evaluation",
+    "heaviest": "explain",
     "fold_scores": "left_out",
     "kernel_path": "paths",
     "leave_one_out": "loo",
