@@ -1,4 +1,4 @@
-"""The command line: primalsvm train, tune, predict, certify, demo.
+"""The command line: primalsvm train, tune, predict, certify, evaluate, explain, demo.
 
 Results go to stdout; progress, notes and errors to stderr. Whatever is wrong with the input is one line that begins
 with "error:". The heavy imports (NumPy, SciPy, scikit-learn, Numba) are inside the commands, so that --help is quick.
@@ -16,6 +16,8 @@ except ImportError:
 
 from .commands.certify import certify
 from .commands.demo import demo
+from .commands.evaluate import evaluate
+from .commands.explain import explain
 from .commands.options import EXIT_CODES
 from .commands.predict import predict
 from .commands.train import train
@@ -64,4 +66,6 @@ _add(train, "a9a.xz --test a9a.t.xz --loss hinge -o a9a.psvm", exit_codes=True)
 _add(tune, "heart.svm --kernel rbf --picture path.png -o heart.psvm", exit_codes=True)
 _add(predict, "a9a.psvm a9a.t.xz -o labels.txt")
 _add(certify, "liblinear.model heart.svm --C 1")
+_add(evaluate, "reviews.tsv --text Phrase --label Sentiment --groups SentenceId --models linear,ordinal")
+_add(explain, 'reviews.psvm --text "a moving film" --picture why.png')
 _add(demo, "--output demo")
