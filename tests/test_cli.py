@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 import primalsvm
-from primalsvm import SVC, Certificate, LinearSVC, certify
+from primalsvm import SVC, Certificate, LinearSVC, OrdinalSVC, certify
 from primalsvm.cli import app
 from primalsvm.persistence import load, save
 from primalsvm.readers import read_data
@@ -345,6 +345,35 @@ def test_certify_liblinear(data, write):
     assert (rows["loss"], rows["C"], rows["intercept"]) == ("squared_hinge", "2", "penalized")
     assert re.match(r"(between [\d.]+% and )?[\d.]+% above the optimum", rows["certificate"])
     assert "does not say its C" in refusal("certify", path, samples)
+
+
+# --- models in an order -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["cumulative", "adjacent", "shared"])
+@pytest.mark.parametrize("make", [LinearSVC, SVC])
+def test_an_ordinal_model_is_served_and_judged(make, strategy, write, tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(90, 3))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=90), [-0.5, 0.5])
+    dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
+    X, y = read(tmp_path / "a.svm")
+    model = OrdinalSVC(make(), strategy=strategy).fit(X, y)
+    save(model, tmp_path / "m.psvm")
+    lines = done("predict", tmp_path / "m.psvm", tmp_path / "a.svm", "--scores").stdout.splitlines()
+    np.testing.assert_array_equal([int(line.split("\t")[0]) for line in lines], model.predict(X))
+    rows = table(done("certify", tmp_path / "m.psvm", tmp_path / "a.svm"))
+    assert float(rows["primal"]) == pytest.approx(model.certificate_.primal, rel=1e-8)
+    assert (rows["loss"], rows["intercept"]) == ("hinge" if make is SVC else "squared_hinge", "free")
+    assert rows.get("kernel", "").startswith("rbf") == (make is SVC)
+    wide = write("wide.svm", "1 1:-1\n1 1:-1 9:1000\n")
+    result = done("predict", tmp_path / "m.psvm", wide, "--scores")
+    near, far = (line.split("\t")[1:] for line in result.stdout.splitlines())
+    if make is LinearSVC:
+        assert near == far
+    elif strategy != "adjacent":  # similar to no support vector: the intercepts alone
+        falling = -np.sort(-model.intercept_)
+        np.testing.assert_allclose([float(x) for x in far], [0.0, *np.cumsum(falling)], atol=1e-12)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

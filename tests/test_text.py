@@ -159,6 +159,8 @@ def test_a_line_ends_where_it_ends(write):
     text = "a\x0cb\u2028c\x85d\x1ce"
     assert read_texts(write("a.txt", f"{text}\nf"), label_required=False).texts == [text, "f"]
     assert read_texts(write("a.tsv", f"t\ty\n{text}\t1\n"), "t").texts == [text]
+    assert read_texts(write("a.txt", "a\r\nb\rc\n\r\n"), label_required=False).texts == ["a", "b", "c", ""]
+    assert read_texts(write("a.tsv", "y\tt\r\n1\ta\r\n"), "t").texts == ["a"]
 
 
 def test_the_only_column_left_is_the_text(write):

@@ -18,6 +18,7 @@ from .data import (
     proof_facts,
     read_for,
     read_for_model,
+    solved,
     split_model,
 )
 from .options import FIT_INTERCEPT, AsJson, DataPath, Encoding, Format, InterceptName, Label, Labels, LossName, Text
@@ -52,8 +53,9 @@ def certify(
         kind = looks_like_model_file(model)
         if kind is None:
             words, judged = split_model(load_model(model))
-            own = {"loss": getattr(judged.loss, "name", judged.loss), "C": judged.C}
-            own["intercept"] = next(name for name, value in FIT_INTERCEPT.items() if value == judged.fit_intercept)
+            problem = solved(judged)
+            own = {"loss": getattr(problem.loss, "name", problem.loss), "C": problem.C}
+            own["intercept"] = next(name for name, value in FIT_INTERCEPT.items() if value == problem.fit_intercept)
             samples = read_for_model(data, words, judged, text=text, encoding=encoding, **reading)
             check_labels(data, samples, judged.classes_)
         elif C is None:

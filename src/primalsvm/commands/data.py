@@ -44,14 +44,27 @@ def split_model(model: Any) -> tuple[Any, Any]:
     return (model[0], model[-1]) if hasattr(model, "steps") else (None, model)
 
 
+def solved(model: Any) -> Any:
+    """The LinearSVC or SVC that has the problem and its answer: the model, or of an OrdinalSVC the one inside."""
+    return getattr(model, "model_", model)
+
+
+def has_kernel(model: Any) -> bool:
+    return hasattr(solved(model), "kernel_")
+
+
 def widened(model: Any, width: int) -> Any:
     """The model for data with more features: a kernel sees them, and the support vectors are zero there."""
-    if not hasattr(model, "kernel_") or width <= model.n_features_in_:
+    if not has_kernel(model) or width <= model.n_features_in_:
         return model
     from copy import copy
 
     from scipy.sparse import csr_array
 
+    if solved(model) is not model:
+        outer = copy(model)
+        outer.model_ = widened(solved(model), width)
+        return outer
     vectors = csr_array(model.support_vectors_, copy=True)
     vectors.resize((vectors.shape[0], width))
     wide = copy(model)
@@ -82,7 +95,7 @@ def read_for_model(path: Path, words: Any, model: Any, *, text: str | None, enco
     """Read data for a model, whose features it has, or texts, of which `words` makes them."""
     check_text_options(words, text, encoding)
     if words is None:
-        return read_for(path, model.n_features_in_, feature_names(model), hasattr(model, "kernel_"), **reading)
+        return read_for(path, model.n_features_in_, feature_names(model), has_kernel(model), **reading)
     from ..text import find_column
 
     if text is None and (names := feature_names(words)):
@@ -249,8 +262,9 @@ def reading_facts(data: Data) -> dict[str, Any]:
 
 def kernel_facts(model: Any) -> dict[str, Any]:
     """The kernel and how many support vectors it has; nothing for linear models and other programs' files."""
-    if not hasattr(model, "kernel_"):
+    if not has_kernel(model):
         return {}
+    model = solved(model)
     kernel = model.kernel_
     name = f"{kernel.name}, gamma {kernel.gamma:.6g}"
     if kernel.name == "poly":

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..console import check_output, one_line_errors, say
-from .data import error_rate, label_texts, load_model, memory_bytes, quietly, read_for_model, split_model, widened
+from .data import (
+    error_rate,
+    has_kernel,
+    label_texts,
+    load_model,
+    memory_bytes,
+    quietly,
+    read_for_model,
+    split_model,
+    widened,
+)
 from .options import DataPath, Encoding, Format, Label, Labels, MemoryLimit, Text
 
 if TYPE_CHECKING:
@@ -49,7 +59,7 @@ def predict(
                 else f"{model}: it has no probabilities; train it with --probability sigmoid."
             )
         reading: dict[str, Any] = {"label": label, "labels": labels, "format": file_format, "label_required": False}
-        if words is None and not hasattr(classifier, "kernel_"):
+        if words is None and not has_kernel(classifier):
             reading["memory_limit"] = memory_bytes(memory_limit)
         elif memory_limit:
             held = "of texts" if words is not None else "with a kernel"
