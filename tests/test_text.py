@@ -369,6 +369,9 @@ def test_predict_finds_the_column_again(model, write, tmp_path):
     assert (
         "expected one text column 'Phrase', found 0 among 3 columns (Id, Words, Mood); say which with --text" in message
     )
+    path = tmp_path / "new.tsv"
+    assert refusal("predict", model, path, "--format", "npz").startswith(f"error: {path}: text comes in csv, tsv")
+    assert "there is no such file; check the path." in refusal("predict", model, tmp_path / "absent")
     wrong = TSV.replace("\tgood", "\tbad")
     result = done("predict", model, write("w.tsv", wrong), "--label", "Mood", "-o", tmp_path / "labels")
     assert result.stderr.endswith("error rate 33.33% (2 of 6)\n") and (tmp_path / "labels").read_text() == expected

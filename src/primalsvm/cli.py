@@ -56,15 +56,20 @@ def primalsvm(version: VersionFlag = False) -> None:
     """Support vector machines that prove their answer."""
 
 
-def _add(command, example: str, exit_codes: bool = False) -> None:
-    """Register a command; its help ends with the example, and with the exit codes where it has all of them."""
-    epilog = f"Example: primalsvm {command.__name__} {example}"
-    app.command(epilog=f"{epilog}\n\n{EXIT_CODES}" if exit_codes else epilog)(command)
+def _add(command, *examples: str, exit_codes: bool = False) -> None:
+    """Register a command; its help ends with the examples, and with the exit codes where it has all of them."""
+    lines = [f"Example: primalsvm {command.__name__} {example}" for example in examples]
+    app.command(epilog="\n\n".join([*lines, EXIT_CODES] if exit_codes else lines))(command)
 
 
-_add(train, "a9a.xz --test a9a.t.xz --loss hinge -o a9a.psvm", exit_codes=True)
+_add(
+    train,
+    "a9a.xz --test a9a.t.xz --loss hinge -o a9a.psvm",
+    "reviews.tsv --text Phrase --label Sentiment -o reviews.psvm",
+    exit_codes=True,
+)
 _add(tune, "heart.svm --kernel rbf --picture path.png -o heart.psvm", exit_codes=True)
-_add(predict, "a9a.psvm a9a.t.xz -o labels.txt")
+_add(predict, "a9a.psvm a9a.t.xz -o labels.txt", "reviews.psvm - --scores < reviews.txt")
 _add(certify, "liblinear.model heart.svm --C 1")
 _add(evaluate, "reviews.tsv --text Phrase --label Sentiment --groups SentenceId --models linear,ordinal")
 _add(explain, 'reviews.psvm --text "a moving film" --picture why.png')

@@ -188,12 +188,13 @@ def kind_of(path: Path, text: str | int | None = None, format: str | None = None
 
 def find_column(path: Path, column: str, format: str | None = None) -> str | None:
     """The column that a model was trained on, where `path` is a table; None for plain lines and folders."""
-    kind = kind_of(path, None, format)
-    if kind == "lines" and str(path) != "-":  # a table under a name that does not tell has the column in its header
-        with named_errors(path), open_file(path) as stream:
+    with named_errors(shown(path)):
+        kind = kind_of(path, None, format)
+        if kind != "lines" or str(path) == "-":
+            return column if kind in TABLES.values() else None
+        with open_file(path) as stream:  # a table under a name that does not tell has the column in its header
             cells = re.split(r"[\t,;]", stream.readline(1 << 16).decode("utf-8-sig", "replace").strip())
-        return column if len(cells) > 1 and column in (cell.strip('" ') for cell in cells) else None
-    return column if kind in TABLES.values() else None
+    return column if len(cells) > 1 and column in (cell.strip('" ') for cell in cells) else None
 
 
 def _read(path: Path, encoding: str | None) -> str:
@@ -310,9 +311,9 @@ def _find_text_column(names: list[str], column: str | int | None, label_at: int 
         found = [position % len(names)]
     if len(found) != 1:
         wanted = "" if column is None else f" {column!r}"
-        shown = ", ".join(name if len(name) <= 40 else name[:37] + "..." for name in names[:100])
+        listed = ", ".join(name if len(name) <= 40 else name[:37] + "..." for name in names[:100])
         refuse(
-            f"expected one text column{wanted}, found {len(found)} among {len(names)} columns ({shown}); "
+            f"expected one text column{wanted}, found {len(found)} among {len(names)} columns ({listed}); "
             "say which with --text, by name or by position from 0 (-1 is the last)"
         )
     if found[0] == label_at:

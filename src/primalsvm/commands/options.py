@@ -28,7 +28,7 @@ DataPath = Annotated[
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="With the labels: name, or position from 0.")]
 Labels = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="With the labels: .npy, of .npy or Parquet; of lines of text, one a line."),
+    typer.Option(metavar="FILE", help="With the labels: .npy for .npy and Parquet, one a line for plain text."),
 ]
 Loss = Annotated[LossName | None, typer.Option(help="Of margins; squared_hinge by default, with a kernel hinge.")]
 Kernel = Annotated[KernelName, typer.Option(help="Of the similarity between samples.")]
@@ -52,7 +52,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 # of text
 Text = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="With raw text: name or position; of a plain file: lines; of a folder: files."),
+    typer.Option(metavar="COLUMN", help="Of raw text: name or position; lines for a plain file, files for a folder."),
 ]
 Features = Annotated[
     Literal["binary", "count", "tfidf"] | None, typer.Option(help="Of the words of a text; binary by default.")
