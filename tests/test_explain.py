@@ -334,6 +334,13 @@ def test_pictures_have_room_for_their_words(classes, long):
     no_overlap(ContributionsDisplay.from_estimator(model, np.ones(30), names=names))
 
 
+def test_dollars_are_no_formulas():
+    model, _ = many(2)
+    names = [f"${j}^ or $" for j in range(30)]  # as a formula, a mistake
+    no_overlap(WeightsDisplay.from_estimator(model, names=names))
+    no_overlap(ContributionsDisplay.from_estimator(model, np.ones(30), names=names))
+
+
 def test_the_weights_that_are_drawn_are_those_of_the_model():
     model, names = many(3)
     display = WeightsDisplay.from_estimator(model, k=4, names=names)
