@@ -16,7 +16,7 @@ from sklearn.datasets import load_iris
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge, SGDClassifier
 from sklearn.metrics import f1_score
-from sklearn.model_selection import GridSearchCV, ShuffleSplit
+from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as SklearnSVC
@@ -159,6 +159,24 @@ def test_groups_stay_together():
 
 
 # --- ordered labels ---------------------------------------------------------------------------------------------------
+
+
+def test_a_search_inside_a_round_is_told_the_groups_of_its_rows():
+    """Three copies of each row: a search that holds out one of them would believe in neighbours."""
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(60, 5)), 3, axis=0), np.repeat(rng.integers(0, 2, 60), 3)
+    groups = np.arange(180) // 3
+    seen = []
+
+    class Split(GroupShuffleSplit):
+        def split(self, X, y=None, groups=None):
+            for train, test in super().split(X, y, groups):
+                seen.append((len(X), set(groups[train]) & set(groups[test])))
+                yield train, test
+
+    search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 3]}, cv=Split(1, random_state=0))
+    evaluate({"search": search, "plain": LinearSVC()}, X, y, rounds=2, groups=groups)
+    assert seen and all(rows == 162 and not shared for rows, shared in seen)
 
 
 def test_the_absolute_error_is_of_values_or_of_places():

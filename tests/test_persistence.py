@@ -593,7 +593,10 @@ HOSTILE_TEXT = {
     "names": (lambda h, s, w, m: s[0]["tuple"].__setitem__(0, "svm"), "have no names"),
     "no names": (lambda h, s, w, m: s[0]["tuple"].__setitem__(0, None), "have no names"),
     "width": (lambda h, s, w, m: m["fitted"].update(n_features_in_=3), "do not fit together"),
-    "classifier": (lambda h, s, w, m: m.update(estimator="CountVectorizer"), "expected LinearSVC or SVC or OrdinalSVC or Pipeline"),
+    "classifier": (
+        lambda h, s, w, m: m.update(estimator="CountVectorizer"),
+        "expected LinearSVC or SVC or OrdinalSVC or Pipeline",
+    ),
     "no estimator": (lambda h, s, w, m: m.pop("estimator"), "cannot read"),
     "classifier alone": (lambda h, s, w, m: s.__setitem__(0, s[1]), "has not that many bytes"),
 }

@@ -129,7 +129,12 @@ def test_a_forked_child_has_threads_of_its_own():
         (6000, 10, "newton", "newton: a matrix of the 10 features is cheap"),
         (4000, 1200, "newton", "newton: 4000 samples are many for 1200 features; by conjugate gradients"),
         (100, 1200, "dual_coordinate_ascent", "dual_coordinate_ascent: 1200 features are many for 100 samples"),
-        (6000, 12, "dual_coordinate_ascent", "dual_coordinate_ascent: sparse, and C is small for the length of the rows"),
+        (
+            6000,
+            12,
+            "dual_coordinate_ascent",
+            "dual_coordinate_ascent: sparse, and C is small for the length of the rows",
+        ),
     ],
 )
 def test_auto_says_what_it_chose_and_why(n, d, chosen, why, capsys):

@@ -24,6 +24,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -209,6 +211,7 @@ def evaluate(
         The share of rows, or of groups, held out in each round.
     groups : array-like (n,), default=None
         Rows of the same group stay together, in training or in test: phrases of a sentence, photographs of a person.
+        A model whose fit takes groups, such as GridSearchCV, is given those of its training rows.
     ordered : bool or sequence of classes, default=None
         Whether to measure the mean absolute error. It is that of the labels' own values; where the classes are given
         from low to high, it counts places in that order. None: where labels are numbers, or ordered categories of
@@ -248,8 +251,10 @@ def evaluate(
             part = _safe_indexing(X, train), _safe_indexing(y, train), _safe_indexing(X, test)
             # the order rotates: whatever slows the machine at the start of a round meets each model in turn
             for name in names[k % len(names) :] + names[: k % len(names)]:
+                together = groups is not None and _takes_groups(models[name])
+                options = {"groups": _safe_indexing(groups, train)} if together else {}
                 try:
-                    figures = _figures(models[name], *part, labels[test], distance, again=name not in warm)
+                    figures = _figures(models[name], *part, labels[test], distance, name not in warm, options)
                 except Exception as error:
                     error.add_note(f"(the model {name!r} in round {k + 1})")
                     raise
@@ -370,11 +375,16 @@ def _codes(groups, n: int) -> np.ndarray:
 # --- a fit ------------------------------------------------------------------------------------------------------------
 
 
-def _figures(model, X, y, held_out, truth, distance, again: bool) -> dict[str, float]:
+def _takes_groups(model) -> bool:
+    """Does its fit hold out rows of its own, and ask which belong together? scikit-learn's searches do not say it."""
+    return isinstance(model, BaseSearchCV) or "groups" in signature(model.fit).parameters
+
+
+def _figures(model, X, y, held_out, truth, distance, again: bool, options: dict[str, Any]) -> dict[str, float]:
     """Of a clone of the model, fitted on X and y."""
-    fitted, seconds = _timed_fit(model, X, y)
+    fitted, seconds = _timed_fit(model, X, y, options)
     if again and seconds < FIRST_FIT_AGAIN:
-        fitted, seconds = _timed_fit(model, X, y)
+        fitted, seconds = _timed_fit(model, X, y, options)
     begin = time.perf_counter()
     found = np.asarray(fitted.predict(held_out))
     predicting = time.perf_counter() - begin
@@ -386,10 +396,10 @@ def _figures(model, X, y, held_out, truth, distance, again: bool) -> dict[str, f
     return figures | {"relative_gap": _proven_gap(fitted, X, y)}
 
 
-def _timed_fit(model, X, y) -> tuple[Any, float]:
+def _timed_fit(model, X, y, options: dict[str, Any]) -> tuple[Any, float]:
     fitted = clone(model)
     begin = time.perf_counter()
-    fitted.fit(X, y)
+    fitted.fit(X, y, **options)
     return fitted, time.perf_counter() - begin
 
 
