@@ -336,7 +336,7 @@ def test_pictures_have_room_for_their_words(classes, long):
 
 def test_dollars_are_no_formulas():
     model, _ = many(2)
-    names = [f"${j}^ or $" for j in range(30)]  # as a formula, a mistake
+    names = [f"$\\frac{j}$" for j in range(30)]  # as a formula, a mistake
     no_overlap(WeightsDisplay.from_estimator(model, names=names))
     no_overlap(ContributionsDisplay.from_estimator(model, np.ones(30), names=names))
 
