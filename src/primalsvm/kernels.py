@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics.pairwise import manhattan_distances
 
 from .losses import EPS, Array
 from .matrix import Sparse, as_matrix
@@ -93,6 +92,8 @@ class Kernel:
         if callable(self.name):
             return _into(np.asarray(self.name(a, b), dtype=A.dtype), out)
         if self.name == "laplacian":
+            from sklearn.metrics.pairwise import manhattan_distances  # here: it takes a second, and few need it
+
             G = manhattan_distances(a, b)
             G *= -self.gamma
             return _into(np.exp(G, out=G).astype(A.dtype, copy=False), out)
