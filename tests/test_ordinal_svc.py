@@ -1,5 +1,6 @@
 """OrdinalSVC: its problems against the exact optimum, its table against counting, scikit-learn's checks, bad input."""
 
+import json
 import warnings
 from collections import Counter
 from fractions import Fraction
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_cli import done, refusal
 
 from primalsvm import SVC, LinearSVC, OrdinalSVC, as_chunks, certify
 from primalsvm.kernel_matrix import TiledKernel
@@ -389,6 +391,60 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
         save(OrdinalSVC(), path)
 
 
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    path = tmp_path / "reviews.csv"
+    lines = ["a fine fine film,good", "a dull film,bad", "not bad not fine,fair", "so dull,bad", "fine acting,good"]
+    path.write_text("\n".join(["text,grade", *lines, "fair enough,fair"]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_ordinal_model_from_the_shell(strategy, reviews, tmp_path):
+    model = tmp_path / "model.psvm"
+    options = ["--label", "grade", "--ordinal", strategy, "--order", "bad, fair,good"]
+    report = json.loads(done("train", reviews, "--text", "text", *options, "--json", "-o", model).stdout)
+    assert list(report["classes"]) == ["bad", "fair", "good"] and report["relative_gap"] <= 1e-3
+    assert load(model)[-1].strategy == strategy
+    found, truth = done("predict", model, reviews).stdout.split(), ["good", "bad", "fair", "bad", "good", "fair"]
+    assert np.sum(np.array(found) == truth) >= (5 if strategy == "adjacent" else 6)  # two labels have one pattern
+    assert "above the optimum" in done("certify", model, reviews, "--label", "grade").stdout
+    assert "fine" in done("explain", model).stdout
+
+
+def test_columns_keep_their_names_in_an_ordinal_model(tmp_path):
+    X, y = steps(q=3)
+    path = tmp_path / "steps.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,y", comments="")
+    done("train", path, "--ordinal", "cumulative", "--kernel", "rbf", "-o", tmp_path / "model.psvm")
+    model = load(tmp_path / "model.psvm")
+    assert model.feature_names_in_.tolist() == list("abcd") and model.boundaries_ == ["1 or above", "2 or above"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--order", "bad,fair,good"], "--order goes with --ordinal"),
+        (["--ordinal", "shared", "--multi-class", "ovo"], "--ordinal or --multi-class, not both"),
+        (["--ordinal", "shared", "--order", "bad,good"], "y has the label fair"),
+        (["--ordinal", "shared", "--order", "bad,fair,good,best"], "no sample of the class best"),
+        (["--ordinal", "shared", "--probability", "sigmoid"], "no calibrated probabilities"),
+    ],
+)
+def test_wrong_options_are_one_line(options, words, reviews):
+    assert words in refusal("train", reviews, "--text", "text", "--label", "grade", *options)
+
+
+def test_the_order_of_numbers_is_of_numbers(tmp_path):
+    (tmp_path / "numbers.csv").write_text("x,y\n0,1\n1,2\n2,3\n")
+    assert "the labels are numbers" in refusal(
+        "train", tmp_path / "numbers.csv", "--ordinal", "shared", "--order", "a,b"
+    )
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
@@ -402,8 +458,8 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
         (OrdinalSVC(SVC(approximation="random"), strategy="shared"), "approximation must be None with"),
         (OrdinalSVC(LinearSVC(C=-1)), "C must be a finite number above 0"),
         (OrdinalSVC(classes=[0, 1, 1]), "each once"),
-        (OrdinalSVC(classes=[0, 1, 2]), "which is none of classes"),
-        (OrdinalSVC(classes=[0, 1, 2, 3, 4, 5]), "y has no sample of"),
+        (OrdinalSVC(classes=[0, 1, 2]), "y has the label 3, which is none of the classes: 0, 1, 2"),
+        (OrdinalSVC(classes=[0, 1, 2, 3, 4, 5]), "y has no sample of the class 5"),
     ],
 )
 def test_bad_parameters_are_one_sentence(model, message):

@@ -12,6 +12,7 @@ shared:      the same in one problem: every sample stands once for each boundary
 With two classes all are the same: classes[1] is +1, as everywhere in scikit-learn.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -34,31 +35,44 @@ class Part(NamedTuple):
         return values if self.rows is None else values[self.rows]
 
 
+def label_text(label) -> str:
+    """A label in words; 1.0, as numbers from files are, is 1."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
 def split(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Part]:
     """The binary problems of `labels`, given as indices into `classes`."""
-    if len(classes) == 2:
-        return [Part(None, np.where(labels == 1, 1.0, -1.0), f"{classes[1]} against {classes[0]}")]
+    names = list(map(label_text, classes))
+    if len(names) == 2:
+        return [Part(None, np.where(labels == 1, 1.0, -1.0), f"{names[1]} against {names[0]}")]
     if multi_class == "ovr":
-        return [Part(None, np.where(labels == k, 1.0, -1.0), f"{c} against the rest") for k, c in enumerate(classes)]
+        return [Part(None, np.where(labels == k, 1.0, -1.0), f"{c} against the rest") for k, c in enumerate(names)]
     if multi_class in ORDERED:
-        return _split_ordered(labels, classes, multi_class)
+        return _split_ordered(labels, names, multi_class)
     parts = []
     members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=len(classes)))[:-1])
-    for j in range(len(classes)):
-        for k in range(j + 1, len(classes)):
+    for j in range(len(names)):
+        for k in range(j + 1, len(names)):
             rows = np.sort(np.concatenate([members[j], members[k]]))
-            parts.append(Part(rows, np.where(labels[rows] == j, 1.0, -1.0), f"{classes[j]} against {classes[k]}"))
+            parts.append(Part(rows, np.where(labels[rows] == j, 1.0, -1.0), f"{names[j]} against {names[k]}"))
     return parts
 
 
-def _split_ordered(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Part]:
+def boundary_names(names: list[str], multi_class: str) -> list[str]:
+    """What a positive score says at each boundary between classes in order."""
+    if multi_class == "adjacent":
+        return [f"{high} against {low}" for low, high in pairwise(names)]
+    return [f"{name} or above" for name in names[1:]]
+
+
+def _split_ordered(labels: np.ndarray, names: list[str], multi_class: str) -> list[Part]:
     parts = []
-    for k in range(1, len(classes)):
+    for k, name in enumerate(boundary_names(names, multi_class), 1):
         if multi_class == "adjacent":
             rows = np.flatnonzero((labels == k) | (labels == k - 1))
-            parts.append(Part(rows, np.where(labels[rows] == k, 1.0, -1.0), f"{classes[k]} against {classes[k - 1]}"))
+            parts.append(Part(rows, np.where(labels[rows] == k, 1.0, -1.0), name))
         else:
-            parts.append(Part(None, np.where(labels >= k, 1.0, -1.0), f"{classes[k]} or above"))
+            parts.append(Part(None, np.where(labels >= k, 1.0, -1.0), name))
     if multi_class == "shared":
         rows = np.tile(np.arange(len(labels)), len(parts))
         return [Part(rows, np.concatenate([part.y for part in parts]), "all boundaries")]

@@ -29,7 +29,6 @@ Lin, Li (2012): Reduction from Cost-Sensitive Ordinal Ranking to Weighted Binary
 
 import warnings
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ from .classifier import CertifiedClassifier, Prepared, is_number, outside
 from .linear_svc import LinearSVC
 from .losses import Array
 from .matrix import as_matrix, one_blas_thread
-from .multiclass import ORDERED, scatter
+from .multiclass import ORDERED, boundary_names, label_text, scatter
 from .problem import KernelProblem, LinearProblem
 from .repeated_kernel import RepeatedKernel
 from .solve import Start
@@ -232,11 +231,8 @@ class OrdinalSVC(ClassifierMixin, BaseEstimator):
         for name in ("patterns_", "table_"):
             self.__dict__.pop(name, None)
         self.model_ = model
-        classes = self.classes_ = model.classes_
-        if self.strategy == "adjacent":
-            self.boundaries_ = [f"{high} against {low}" for low, high in pairwise(classes)]
-        else:
-            self.boundaries_ = [f"{label} or above" for label in classes[1:]]
+        self.classes_ = model.classes_
+        self.boundaries_ = boundary_names([label_text(label) for label in self.classes_], self.strategy)
 
     def _count(self, signs: np.ndarray, labels: np.ndarray, weight: Array) -> None:
         """The table, its last line for patterns that were never seen."""
@@ -297,7 +293,7 @@ class _Boundaries(CertifiedClassifier):
             if len(classes) > 2 and classes.dtype.kind not in "biuf":
                 warnings.warn(
                     "the classes are words and are taken in the order of the alphabet: "
-                    f"{', '.join(map(str, classes))}. Give OrdinalSVC(classes=[...]) from low to high.",
+                    f"{', '.join(map(str, classes))}. Say theirs, from low to high: classes=[...], or --order.",
                     UserWarning,
                     stacklevel=outside(),
                 )
@@ -307,10 +303,11 @@ class _Boundaries(CertifiedClassifier):
         labels = sorter[at]
         wrong = self.order[labels] != y
         if np.any(wrong):
-            raise ValueError(f"y has the label {y[wrong][0]!r}, which is none of classes: {list(self.order)}.")
+            known = ", ".join(map(label_text, self.order))
+            raise ValueError(f"y has the label {label_text(y[wrong][0])}, which is none of the classes: {known}.")
         if len(np.unique(labels)) < len(self.order):
-            missing = np.setdiff1d(np.arange(len(self.order)), labels)[0]
-            raise ValueError(f"y has no sample of {self.order[missing]!r}, which classes names; leave it out there.")
+            missing = self.order[np.setdiff1d(np.arange(len(self.order)), labels)[0]]
+            raise ValueError(f"y has no sample of the class {label_text(missing)}; leave it out of classes.")
         return self.order, labels
 
     def _winners(self, scores):

@@ -208,7 +208,7 @@ def fit(model: Any, training: Data) -> tuple[float, list[str]]:
             if not hasattr(model, "certificate_"):
                 raise
     if training.feature_names:
-        model.feature_names_in_ = np.array(training.feature_names, dtype=object)
+        solved(model).feature_names_in_ = np.array(training.feature_names, dtype=object)
     remarks = [" ".join(str(w.message).split()) for w in caught if issubclass(w.category, UserWarning)]
     return time.perf_counter() - begin, remarks
 
@@ -281,7 +281,9 @@ def class_counts(model: LinearSVC | SVC, data: Data) -> dict[str, int]:
     import numpy as np
 
     assert data.y is not None
-    return dict(zip(label_texts(model.classes_), np.unique(data.y, return_counts=True)[1].tolist(), strict=True))
+    labels, counts = np.unique(data.y, return_counts=True)
+    found = dict(zip(label_texts(labels), counts.tolist(), strict=True))
+    return {label: found[label] for label in label_texts(model.classes_)}
 
 
 def proof_facts(proof: Certificate) -> dict[str, Any]:

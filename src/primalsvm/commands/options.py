@@ -36,6 +36,13 @@ Intercept = Annotated[InterceptName, typer.Option(help="LIBLINEAR's is penalized
 MultiClass = Annotated[
     Literal["ovr", "ovo"] | None, typer.Option(help="One class against the rest (if linear), or pairs.")
 ]
+Ordinal = Annotated[
+    Literal["cumulative", "adjacent", "shared"] | None,
+    typer.Option(help="The classes have an order: a model for each boundary, for neighbours, or one w for all."),
+]
+Order = Annotated[
+    str | None, typer.Option(metavar="LABELS", help="That order, from low to high: bad,fair,good. Numbers have one.")
+]
 ClassWeight = Annotated[Literal["balanced"] | None, typer.Option(help="All classes count the same.")]
 TestLabels = Annotated[Path | None, typer.Option(metavar="FILE", help="The same of the test data.")]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 for all cores.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -39,12 +39,17 @@ from .options import (
     MinCount,
     MultiClass,
     Ngrams,
+    Order,
+    Ordinal,
     Probability,
     Quiet,
     Seed,
     TestLabels,
     Text,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def train(
@@ -80,6 +85,8 @@ def train(
     max_seconds: Annotated[float | None, typer.Option(help="Limit on the time of training.")] = None,
     intercept: Intercept = "free",
     multi_class: MultiClass = None,
+    ordinal: Ordinal = None,
+    order: Order = None,
     class_weight: ClassWeight = None,
     probability: Probability = None,
     jobs: Jobs = 1,
@@ -121,11 +128,17 @@ def train(
             callback=progress.record,
             **{name: value for name, value in options.items() if value is not None},
         )
+        if ordinal is None and order is not None:
+            raise ValueError("--order goes with --ordinal; say for instance --ordinal cumulative.")
+        if ordinal is not None and multi_class is not None:
+            raise ValueError("--ordinal or --multi-class, not both.")
         progress.say(f"reading {data}")
         reading: dict[str, Any] = {"label": label, "format": file_format}
         reading |= {"memory_limit": limit} if words is None else {"text": text, "encoding": encoding}
         training, testing = read_both(data, test, words, kernel != "linear", labels, test_labels, **reading)
         progress.follow(training)
+        if ordinal is not None:
+            model = in_order(model, ordinal, order, training.y)
         progress.say("training")
         seconds, remarks = fit(model, training)
         if output is not None:
@@ -171,3 +184,18 @@ def make_model(kernel: str, of_kernel: dict[str, Any], **options) -> Any:
         except ValueError:
             raise ValueError(f"gamma must be scale, auto or a number, got {gamma!r}.") from None
     return SVC(kernel, **of_kernel, **options)
+
+
+def in_order(model: Any, strategy: str, order: str | None, y: np.ndarray | None) -> Any:
+    """The model of classes in an order, which --order says; labels that are numbers are looked up as such."""
+    from ..ordinal_svc import OrdinalSVC
+
+    classes: list[Any] | None = None
+    if order is not None:
+        classes = [label.strip() for label in order.split(",")]
+        if y is not None and y.dtype.kind == "f":
+            try:
+                classes = [float(label) for label in classes]
+            except ValueError:
+                raise ValueError(f"the labels are numbers; --order names others: {order}.") from None
+    return OrdinalSVC(model, strategy=strategy, classes=classes)
