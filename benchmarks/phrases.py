@@ -201,7 +201,7 @@ def table_2(phrases: Phrases, book: Book, options) -> None:
         model, line["linear"], _ = timed(lambda m=m: LinearSVC(C=0.1, solver="newton").fit(X[:m], y[:m]))
         line["linear_gap"] = model.certificate_.relative_gap
         if m <= max(NEWTON_SECONDS):
-            kernel = SVC("rbf", loss="squared_hinge", solver="newton", n_jobs=options.threads)
+            kernel = SVC("rbf", loss="squared_hinge", solver="newton", memory_limit=6e9, n_jobs=options.threads)
             model, line["rbf"], _ = timed(lambda m=m, kernel=kernel: kernel.fit(X[:m], y[:m]))
             line["rbf_gap"] = model.certificate_.relative_gap
         book.keep(**line)

@@ -38,7 +38,7 @@ LAYERS = (
         "explain",
     },
     {"evaluation", "explain_display"},
-    {"demo", "console"},
+    {"demo", "console", "experiments", "race", "report", "notebook"},
     {"commands"},
     {"cli"},
 )

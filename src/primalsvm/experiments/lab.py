@@ -1,0 +1,69 @@
+"""What an experiment is given and what it hands back.
+
+    def run(lab: Lab) -> Outcome
+
+`lab` knows how large the experiment should be, where data are, and whom to tell what is going on. An Outcome has the
+claims of the paper with a verdict each, and tables and plots as plain values: the terminal, the report and the tests
+show and check the same ones.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+Scale = Literal["toy", "small", "full"]  # seconds for all together; half a minute each; minutes each, the paper's sizes
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim of the paper, whether it held here, and the figures that say so."""
+
+    claim: str  # one sentence
+    held: bool | None  # None: this run is too small to tell, which `figures` then says
+    figures: str
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Curves over one pair of axes."""
+
+    title: str
+    x: str  # names of the axes, with units
+    y: str
+    curves: dict[str, tuple[np.ndarray, np.ndarray]]
+    log_x: bool = False
+    log_y: bool = False
+    marks: bool = False  # points that are not joined
+
+
+@dataclass(frozen=True)
+class Outcome:
+    verdicts: list[Verdict]
+    tables: list[Table] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what a reader must know, such as data that were made up
+
+
+@dataclass
+class Lab:
+    """The scale, the data and the progress of one run."""
+
+    scale: Scale = "small"
+    home: Path | None = None  # folder with the data
+    threads: int = 1
+    tell: Callable[[str, float], Any] = lambda what, share: None  # what is going on, and the share that is done
+    notes: list[str] = field(default_factory=list)
+
+    def pick(self, toy: Any, small: Any, full: Any) -> Any:
+        """The value for the scale."""
+        return {"toy": toy, "small": small, "full": full}[self.scale]
