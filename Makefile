@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BENCH := .venv-bench
 
-.PHONY: demo test lint bench bench-linear bench-kernel bench-large bench-tuning bench-hyperpass bench-out-of-core fuzz clean
+.PHONY: demo test lint bench bench-linear bench-kernel bench-large bench-tuning bench-phrases bench-ordinal bench-hyperpass bench-out-of-core fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +51,12 @@ bench-large: $(BENCH)/ready
 
 bench-tuning: $(READY)
 	$(BIN)/python -m benchmarks.tuning $(ARGS)
+
+bench-phrases: $(READY)
+	$(BIN)/python -m benchmarks.phrases $(ARGS)
+
+bench-ordinal: $(READY)
+	$(BIN)/python -m benchmarks.ordinal $(ARGS)
 
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)

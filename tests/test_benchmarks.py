@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import (  # noqa: E402
+    data_folder,
     kernel,
     kernel_extras,
     kernel_peers,
@@ -27,6 +28,7 @@ from benchmarks import (  # noqa: E402
     linear_report,
     linear_worker,
     peers,
+    phrases,
     sets,
 )
 from primalsvm import certify  # noqa: E402
@@ -581,3 +583,39 @@ def test_tuning_puts_both_sides_into_the_table(tmp_path):
     for ours, theirs in zip(lines[::2], lines[1::2], strict=True):
         assert ours["score"] == pytest.approx(theirs["score"], abs=0.01) and ours["relative_gap"] <= 1e-3
     assert done.stdout.count("| toy_") == 2
+
+
+# benchmarks.phrases, benchmarks.ordinal -------------------------------------------------------------------------------
+def test_the_phrases_have_all_their_tables(tmp_path):
+    rows, tables = tmp_path / "rows.jsonl", tmp_path / "tables.md"
+    done = run("--toy", "--jsonl", str(rows), "--report", str(tables), module="benchmarks.phrases")
+    assert done.returncode == 0, done.stderr
+    assert tables.read_text().strip() == done.stdout.strip()
+    for title in ("Table 2", "Table 3: all phrases", "Table 4", "Whole rounds at C = 0.1", "C chosen inside"):
+        assert f"### {title}" in done.stdout
+    assert done.stdout.count("split: sentence") == done.stdout.count("split: random") == 3
+    lines = [json.loads(line) for line in rows.read_text().splitlines()]
+    kept = [line for line in lines if line["table"] == 3]
+    assert {line["model"] for line in kept} == {"gradient descent", "Pegasos", "Newton, linear", "majority class"}
+    assert {(ln["classes"], ln["features"]) for ln in kept} == {(k, f) for k in (2, 5) for f in ("binary", "count")}
+    for line in lines:
+        if line["table"] in ("race", "choice") and line["model"] not in ("majority class", "SGDClassifier"):
+            assert line["relative_gap"] <= 1e-3 and line["accuracy"] > 0.4
+
+
+def test_the_phrases_are_read_as_they_stand_in_the_file():
+    home = data_folder(None) / "rotten_tomatoes"
+    if not home.is_dir():
+        pytest.skip("the folder PRIMALSVM_DATA has no rotten_tomatoes")
+    read = phrases.read(home.parent)
+    assert np.bincount(read.labels).tolist() == [7072, 27273, 79582, 32927, 9206]
+    assert len(read.texts) == 156060 and len(np.unique(read.sentences)) == 8529
+    assert np.mean(read.y(2) == 0) == pytest.approx(0.730, abs=5e-4)  # what the paper takes for a result
+
+
+def test_ordinal_names_the_best_strategy(tmp_path):
+    done = run("--toy", "--jsonl", str(tmp_path / "rows.jsonl"), module="benchmarks.ordinal")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("bar met") + done.stdout.count("bar missed") == 2
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert len(lines) == 2 * 11 and all(line["mean_absolute_error"] >= 0 for line in lines)
