@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BENCH := .venv-bench
 
-.PHONY: demo test lint bench bench-linear bench-kernel bench-large bench-tuning bench-phrases bench-ordinal bench-hyperpass bench-out-of-core fuzz clean
+.PHONY: demo test browser lint bench bench-linear bench-kernel bench-large bench-tuning bench-phrases bench-ordinal bench-hyperpass bench-out-of-core fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,13 @@ demo: $(READY)
 
 test: $(READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+# Chromium, in which the tests open reports and pages. Where it cannot be installed they skip, and say so.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get \
+	&& export DEBIAN_FRONTEND=noninteractive && timeout 60 apt-get update -qq && timeout 240 apt-get install -qq \
+	--no-install-recommends -o DPkg::Lock::Timeout=120 chromium; } </dev/null >/dev/null 2>&1 \
+	|| echo "no Chromium could be installed: tests in a browser will be skipped"
 
 lint: $(READY)
 	$(BIN)/ruff check .
