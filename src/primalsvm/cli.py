@@ -1,4 +1,4 @@
-"""The command line: primalsvm train, tune, predict, certify, evaluate, explain, demo.
+"""The command line: primalsvm train, tune, predict, certify, evaluate, explain, reproduce, demo.
 
 Results go to stdout; progress, notes and errors to stderr. Whatever is wrong with the input is one line that begins
 with "error:". The heavy imports (NumPy, SciPy, scikit-learn, Numba) are inside the commands, so that --help is quick.
@@ -20,6 +20,7 @@ from .commands.evaluate import evaluate
 from .commands.explain import explain
 from .commands.options import EXIT_CODES
 from .commands.predict import predict
+from .commands.reproduce import reproduce
 from .commands.train import train
 from .commands.tune import tune
 
@@ -73,4 +74,5 @@ _add(predict, "a9a.psvm a9a.t.xz -o labels.txt", "reviews.psvm - --scores < revi
 _add(certify, "liblinear.model heart.svm --C 1")
 _add(evaluate, "reviews.tsv --text Phrase --label Sentiment --groups SentenceId --models linear,ordinal")
 _add(explain, 'reviews.psvm --text "a moving film" --picture why.png')
+_add(reproduce, "list", "all --scale full --data-home data")
 _add(demo, "--output demo")

@@ -82,6 +82,11 @@ class Progress:
         filled = BAR * done // max(total, 1)
         self.text = f"{what} {done} of {total} {'━' * filled}{'─' * (BAR - filled)}"
 
+    def say_share(self, what: str, share: float) -> None:
+        """How much of it is done, with a bar; the clock runs on."""
+        filled = int(BAR * min(max(share, 0.0), 1.0))
+        self.text = f"{what} {'━' * filled}{'─' * (BAR - filled)}"
+
     def follow(self, data: Data) -> Data:
         """Show the passes over data that comes in pieces."""
         if hasattr(data.X, "watch"):

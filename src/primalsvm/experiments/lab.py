@@ -7,6 +7,7 @@ claims of the paper with a verdict each, and tables and plots as plain values: t
 show and check the same ones.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,3 +68,23 @@ class Lab:
     def pick(self, toy: Any, small: Any, full: Any) -> Any:
         """The value for the scale."""
         return {"toy": toy, "small": small, "full": full}[self.scale]
+
+    @property
+    def toy(self) -> bool:
+        """Too small for times and errors to mean anything: such verdicts are None."""
+        return self.scale == "toy"
+
+
+def seconds(work: Callable[[], Any], repeat: int = 1) -> tuple[float, Any]:
+    """(the least time that `work` took, what it returned)"""
+    best, result = np.inf, None
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        result = work()
+        best = min(best, time.perf_counter() - begin)
+    return best, result
+
+
+def exponent(x: Any, y: Any) -> float:
+    """The a of the power law y ~ x^a that fits best: least squares of the logarithms."""
+    return float(np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0])
