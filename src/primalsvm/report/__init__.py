@@ -8,10 +8,12 @@
     page.verdict(Verdict("The gap falls.", True, "1e-3 after 0.2 s"))
     page.write("report.html")
 
-Table, Plot and Verdict are those of `primalsvm.experiments.lab`. The charts are drawn by plotly.js, which is
-inside the file.
+Table, Plot and Verdict are those of `primalsvm.experiments.lab`. `training_report` and `tuning_report` write such pages
+of a fitted model and of a search. The charts are drawn by plotly.js, which is inside the file.
 """
 
+from .environment import environment
 from .page import Page
+from .training import About, training_report, tuning_report
 
-__all__ = ["Page"]
+__all__ = ["About", "Page", "environment", "training_report", "tuning_report"]

@@ -94,7 +94,7 @@
 
   // the buttons by name: Plotly's own list has one that would share the chart with its company
   const config = {
-    displaylogo: false, displayModeBar: coarse ? true : "hover", responsive: true, scrollZoom: false, doubleClick: "reset",
+    displaylogo: false, displayModeBar: true, responsive: true, scrollZoom: false, doubleClick: "reset",
     modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
   };
 

@@ -140,7 +140,9 @@ class Page:
         """A chart of one view or more; `text` says what to see, and the summaries are for those who cannot."""
         name = self._id("chart")
         said = escape(" ".join(f"{view.label}: {view.summary}" if len(views) > 1 else view.summary for view in views))
-        data = json.dumps([view.value() for view in views], ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        data = json.dumps(
+            [view.value() for view in views], ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_item
+        )
         shown = f"<span>{escape(text)}</span>" if text else ""
         hint = "Keys: ← → point, ↑ ↓ curve, + and - zoom, 0 the whole"
         self.body.append(
@@ -253,3 +255,8 @@ def _harmless(data: str) -> str:
 
 def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _item(value: Any) -> Any:
+    """NumPy's numbers as Python's, for JSON."""
+    return value.item()
