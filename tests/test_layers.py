@@ -20,7 +20,7 @@ LAYERS = (
     {"solve"},
     {"solvers"},
     {"multiclass", "model_files", "readers", "chunk_files", "calibration"},
-    {"classifier", "criterion"},
+    {"classifier", "criterion", "notebook"},
     {"approximation"},
     {"linear_svc", "svc"},
     {"ordinal_svc"},
@@ -38,7 +38,7 @@ LAYERS = (
         "explain",
     },
     {"evaluation", "explain_display"},
-    {"demo", "console", "experiments", "race", "report", "notebook"},
+    {"demo", "console", "experiments", "race", "race_display", "report"},
     {"commands"},
     {"cli"},
 )

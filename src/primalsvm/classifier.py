@@ -42,6 +42,7 @@ from .chunks import Chunks, check_finite
 from .losses import Array, make_loss
 from .matrix import one_blas_thread
 from .multiclass import Part, join, split, winners
+from .notebook import ProofInNotebook
 from .problem import Problem
 from .solve import FREE_WORK, Result, Solver, Start, check_accepts, solve
 from .solvers import explain_choice, make_solver
@@ -80,7 +81,7 @@ def has_probability(model) -> bool:
     return True
 
 
-class CertifiedClassifier(ClassifierMixin, BaseEstimator):
+class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
     """Base of the classifiers; see the module's text for what one must have."""
 
     _ways: tuple[str, ...] = ("ovr", "ovo")  # of several classes to binary problems, see `multiclass`

@@ -34,6 +34,7 @@ from .linear_svc import LinearSVC
 from .losses import Array
 from .matrix import one_blas_thread
 from .multiclass import winners
+from .notebook import ProofInNotebook
 from .svc import SVC, WITH_GAMMA
 
 GAMMA_RANGE = (-1.0, 1.0)  # decades of a grid given as a number of points
@@ -56,7 +57,7 @@ class Outcome(NamedTuple):
     status: str
 
 
-class _Search(ClassifierMixin, BaseEstimator):
+class _Search(ProofInNotebook, ClassifierMixin, BaseEstimator):
     """What both have in common; `_blocks` says which fits share prepared data."""
 
     _model: type[CertifiedClassifier]
@@ -415,9 +416,10 @@ class SVCCV(_Search):
 
     Parameters
     ----------
-    kernel, degree, coef0, loss, solver, tol, max_iter, memory_limit, fit_intercept, multi_class, class_weight,
-    probability, random_state :
-        As for SVC. A kernel matrix that fits into memory_limit is computed once for each gamma and shared by all fits.
+    kernel, degree, coef0, loss, solver, tol, max_iter, fit_intercept, multi_class, class_weight : as for SVC.
+    probability, random_state : as for SVC.
+    memory_limit : float, default=2 * 2**30
+        As for SVC. A kernel matrix that fits into it is computed once for each gamma and shared by all fits.
     Cs : int or sequence of floats, default=10
         The values of C, or how many of them between 0.01 and 1000, evenly in the logarithm.
     gammas : int or sequence of floats, default=5

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .certificate import relative_gap
-from .multiclass import split
+from .notebook import histories, solved
 from .solve import Record
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, without the yellow that white paper swallows
@@ -82,7 +82,8 @@ def _labels(model, n: int, y) -> np.ndarray:
     if len(unknown):
         known = ", ".join(str(name) for name in model.classes_)
         raise ValueError(f"y has the label {unknown[0]}, which the model does not know; its classes: {known}.")
-    return np.searchsorted(model.classes_, y)
+    order = np.argsort(model.classes_)  # an OrdinalSVC has them from low to high
+    return order[np.searchsorted(model.classes_, y, sorter=order)]
 
 
 def _leads(scores: np.ndarray) -> np.ndarray:
@@ -135,15 +136,12 @@ class ConvergenceDisplay:
             raise ValueError("ConvergenceDisplay needs at least one history, and in each at least one record.")
 
     @classmethod
-    def from_estimator(cls, model, *, x="seconds", ax=None):
-        """Draw the history of a fitted model, one line for each of its binary problems."""
-        model = _last_step(model)
+    def from_estimator(cls, estimator, *, x="seconds", ax=None):
+        """Draw the history of a fitted model, one line for each of its binary problems; of a search, its best one's."""
+        model = solved(_last_step(estimator))
         if not hasattr(model, "history_"):
             raise TypeError(f"{type(model).__name__} keeps no history of its bounds; primalsvm's estimators do.")
-        if isinstance(model.history_[0], Record):
-            return cls.from_history(model.history_, x=x, tol=model.tol, ax=ax)
-        names = [part.name for part in split(np.arange(len(model.classes_)), model.classes_, model.multi_class)]
-        return cls.from_histories(dict(zip(names, model.history_, strict=True)), x=x, tol=model.tol, ax=ax)
+        return cls(histories(model), x, model.tol).plot(ax=ax)
 
     @classmethod
     def from_history(cls, history, *, name="", x="seconds", tol=None, ax=None):
@@ -241,16 +239,16 @@ class BoundaryDisplay:
     feature_names: Sequence[str] = ("feature 0", "feature 1")
 
     @classmethod
-    def from_estimator(cls, model, X, y, *, support=None, resolution=300, marker_size=26, ax=None):
+    def from_estimator(cls, estimator, X, y, *, support=None, resolution=300, marker_size=26, ax=None):
         """Draw a fitted classifier, any with a decision_function, on its training data.
 
-        `support` are the samples to ring: None takes model.support_, [] rings none.
+        `support` are the samples to ring: None takes estimator.support_, [] rings none.
         """
-        last = _last_step(model)
+        last = _last_step(estimator)
         frame, X = X, np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
         if X.ndim != 2 or X.shape[1] != 2 or not len(X):
             raise ValueError(f"BoundaryDisplay draws two features; X must have shape (n, 2), got {X.shape}.")
-        labels = _labels(model, len(X), y)
+        labels = _labels(estimator, len(X), y)
         if support is None:
             support = getattr(last, "support_", [])
             rows = getattr(last, "n_samples_fit_", getattr(last, "shape_fit_", X.shape)[0])
@@ -266,9 +264,9 @@ class BoundaryDisplay:
         points: Any = np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)])
         if hasattr(frame, "columns"):  # a data frame: the model knows its features by name
             points = type(frame)(dict(zip(frame.columns, points.T, strict=True)))
-        leads = _leads(model.decision_function(points)).reshape(resolution, resolution, -1)
-        names = getattr(model, "feature_names_in_", cls.feature_names)
-        return cls(grid, leads, X, labels, model.classes_, support, names).plot(ax=ax, marker_size=marker_size)
+        leads = _leads(estimator.decision_function(points)).reshape(resolution, resolution, -1)
+        names = getattr(estimator, "feature_names_in_", cls.feature_names)
+        return cls(grid, leads, X, labels, estimator.classes_, support, names).plot(ax=ax, marker_size=marker_size)
 
     def plot(self, ax=None, *, marker_size=26):
         """Draw on the axes given or on new ones."""
@@ -327,12 +325,12 @@ class MarginDisplay:
     classes: np.ndarray
 
     @classmethod
-    def from_estimator(cls, model, X, y, *, ax=None):
+    def from_estimator(cls, estimator, X, y, *, ax=None):
         """Draw the margins of a fitted classifier on (X, y), its training data or other."""
-        last = _last_step(model)
-        if len(model.classes_) > 2 and getattr(last, "multi_class", "ovr") == "ovo":
+        last = _last_step(estimator)
+        if len(estimator.classes_) > 2 and getattr(last, "multi_class", "ovr") == "ovo":
             raise ValueError("MarginDisplay needs a score for each class, multi_class='ovr'; votes have no margins.")
-        return cls(*_margins(model, X, y), model.classes_).plot(ax=ax)
+        return cls(*_margins(estimator, X, y), estimator.classes_).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw a histogram for each class, scaled to its highest bar, one above the other."""
@@ -402,9 +400,9 @@ class PathDisplay:
     score_name: str = "accuracy"
 
     @classmethod
-    def from_estimator(cls, search, *, ax=None):
+    def from_estimator(cls, estimator, *, ax=None):
         """Draw the search of a fitted LinearSVCCV or SVCCV."""
-        search = _last_step(search)
+        search = _last_step(estimator)
         if not hasattr(search, "cv_results_"):
             raise TypeError(f"PathDisplay draws LinearSVCCV and SVCCV, got {type(search).__name__}.")
         points = search.cv_results_["params"]
@@ -417,9 +415,10 @@ class PathDisplay:
         best, simplest = ((int(place_gamma[k]), int(place_C[k])) for k in chosen)
         has_gamma = "gamma" in points[0]
         name = "accuracy" if search.scoring is None else str(search.scoring)
-        return cls(Cs, gammas if has_gamma else None, mean, error, best, simplest, name).plot(ax)
+        return cls(Cs, gammas if has_gamma else None, mean, error, best, simplest, name).plot(ax=ax)
 
     def plot(self, ax=None):
+        """Draw on the axes given or on new ones."""
         (ax,) = _axes(ax, 1, 4.2)
         colours = _colours(len(self.mean))
         self.lines_ = []
@@ -464,10 +463,10 @@ class TrainingDisplay:
     y: Any
 
     @classmethod
-    def from_estimator(cls, model, X, y, *, iterations=1000):
+    def from_estimator(cls, estimator, X, y, *, iterations=1000, ax=None):
         """Fit copies of a LinearSVC from scratch, for 1, 2, 4, ... and at last `iterations` steps, and draw them.
 
-        The model's own tol and max_iter are not used, and it is not changed.
+        The estimator's own tol and max_iter are not used, and it is not changed.
         """
         if len(np.unique(y)) != 2:
             raise ValueError(f"TrainingDisplay draws two classes, y has {len(np.unique(y))}.")
@@ -475,7 +474,7 @@ class TrainingDisplay:
             raise ValueError(f"iterations must be 1 or more, got {iterations!r}.")
         snapshots: list[Snapshot] = []
         for steps in [*(2**k for k in range((iterations - 1).bit_length())), iterations]:
-            copy = clone(model).set_params(max_iter=steps, tol=0.0, warm_start=False)
+            copy = clone(estimator).set_params(max_iter=steps, tol=0.0, warm_start=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # to be stopped early is the point
                 copy.fit(X, y)
@@ -483,24 +482,32 @@ class TrainingDisplay:
                 snapshots.append(Snapshot(copy.n_iter_, copy.history_[-1].passes, copy.score(X, y), copy))
             if copy.n_iter_ < steps:  # as far as the solver can go
                 break
-        return cls(snapshots, X, y).plot()
+        return cls(snapshots, X, y).plot(ax=ax)
 
-    def plot(self):
-        """Draw on a new figure."""
+    def plot(self, ax=None):
+        """Draw on the axes given, those of the hyperplanes first, or on a new figure."""
         plane = np.shape(self.X)[1] == 2
         picks = np.unique(np.linspace(0, len(self.snapshots) - 1, 4 if plane else 0).round().astype(int))
         rows = [[str(j) for j in range(len(picks)) for _ in range(12 // len(picks))]] if plane else []
         rows.append(["objective"] * 6 + ["accuracy"] * 6)
-        size = (11.0, 3.2 * len(rows))
-        self.figure_, self.ax_ = _pyplot().subplot_mosaic(rows, figsize=size, layout="constrained")
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        if ax is None:
+            size = (11.0, 3.2 * len(rows))
+            self.figure_, self.ax_ = _pyplot().subplot_mosaic(rows, figsize=size, layout="constrained")
+        else:
+            self.ax_ = dict(zip(names, _axes(ax, len(names), 0.0), strict=True))
+            self.figure_ = self.ax_["objective"].figure
         for j, pick in enumerate(picks):
             self._draw_hyperplane(self.ax_[str(j)], self.snapshots[pick])
         if plane:
-            for ax in list(self.ax_.values())[1 : len(picks)]:
-                ax.set_ylabel("")
+            for panel in list(self.ax_.values())[1 : len(picks)]:
+                panel.set_ylabel("")
             keys, words = self.ax_["0"].get_legend_handles_labels()
             words = [word.split(" (")[0] if word.startswith("support") else word for word in words]
-            self.figure_.legend(keys, words, loc="outside upper center", ncols=3, frameon=False)
+            if ax is None:
+                self.figure_.legend(keys, words, loc="outside upper center", ncols=3, frameon=False)
+            else:  # the figure is not ours
+                self.ax_["0"].legend(keys, words, frameon=False, fontsize="small")
         self._draw_curves(self.ax_["objective"], self.ax_["accuracy"])
         return self
 

@@ -41,9 +41,9 @@ class WeightsDisplay:
             raise ValueError("WeightsDisplay needs the weights of one class at least.")
 
     @classmethod
-    def from_estimator(cls, model, *, k=8, names=None, ax=None):
+    def from_estimator(cls, estimator, *, k=8, names=None, ax=None):
         """Draw the k heaviest features for, and the k against, each class of a fitted linear model."""
-        return cls(heaviest(model, k, names)).plot(ax=ax)
+        return cls(heaviest(estimator, k, names)).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw on the axes given, one for each class, or on new ones."""
@@ -96,9 +96,9 @@ class ContributionsDisplay:
             raise ValueError(f"max_features must be 1 or more, got {self.max_features!r}.")
 
     @classmethod
-    def from_estimator(cls, model, sample, *, max_features=20, names=None, ax=None):
+    def from_estimator(cls, estimator, sample, *, max_features=20, names=None, ax=None):
         """Draw what a fitted linear model makes of one text or row."""
-        return cls(contributions(model, sample, names), max_features).plot(ax=ax)
+        return cls(contributions(estimator, sample, names), max_features).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw on the axes given, one for each class or boundary, or on new ones."""

@@ -43,6 +43,7 @@ from .linear_svc import LinearSVC
 from .losses import Array
 from .matrix import as_matrix, one_blas_thread
 from .multiclass import ORDERED, boundary_names, label_text, scatter
+from .notebook import ProofInNotebook
 from .problem import KernelProblem, LinearProblem
 from .repeated_kernel import RepeatedKernel
 from .solve import Start
@@ -54,7 +55,7 @@ def _of_model(name: str) -> property:
     return property(lambda self: getattr(self.model_, name))
 
 
-class OrdinalSVC(ClassifierMixin, BaseEstimator):
+class OrdinalSVC(ProofInNotebook, ClassifierMixin, BaseEstimator):
     r"""Support vector classifier for classes that have an order, linear or with a kernel, that proves its answer.
 
     Parameters

@@ -41,9 +41,9 @@ class RelevanceDisplay:
             raise ValueError(f"max_features must be 1 or more, got {self.max_features!r}.")
 
     @classmethod
-    def from_estimator(cls, model, *, max_features=20, ax=None):
+    def from_estimator(cls, estimator, *, max_features=20, ax=None):
         """Draw the relevances of a fitted TunedSVC."""
-        last = _last_step(model)
+        last = _last_step(estimator)
         if not hasattr(last, "relevances_"):
             raise ValueError(f"{type(last).__name__} has no relevances_; RelevanceDisplay draws those of a TunedSVC.")
         names = getattr(last, "feature_names_in_", [f"feature {j}" for j in range(len(last.relevances_))])

@@ -35,6 +35,7 @@ from .gamma import kernel_gamma
 from .losses import Array
 from .matrix import one_blas_thread
 from .multiclass import split
+from .notebook import ProofInNotebook
 from .svc import SVC
 
 CRITERIA = ("cv", "loo")
@@ -64,7 +65,7 @@ class Stopped(Exception):
     """The callback has said so."""
 
 
-class TunedSVC(ClassifierMixin, BaseEstimator):
+class TunedSVC(ProofInNotebook, ClassifierMixin, BaseEstimator):
     r"""Kernel SVM with the squared hinge whose C, gamma and feature relevances are learnt from the data.
 
     The kernel has a gamma for each feature, gamma_j = ``gamma_ * relevances_[j]``: for "rbf"
