@@ -9,16 +9,19 @@ At toy and at small scale a seeded sample of the rows. What was made up is said 
 import gzip
 import lzma
 from functools import lru_cache
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
 
-from ..readers import read_data
 from .lab import Lab
 
 ROWS = {"toy": 300, "small": 3000, "full": None}  # of the training part, and of the test part
+LINES = 2000  # of a file that are read for a toy: the whole of some takes seconds; they are of all classes
 PHRASES = {"toy": 1500, "small": 20_000, "full": None}
 
 
@@ -66,8 +69,7 @@ def load(lab: Lab, name: str, rows: int | None = None) -> Set:
     limit = rows or ROWS[lab.scale]
     files = SETS[name].files
     if lab.home is not None and all((lab.home / file).is_file() for file in files):
-        # the whole of covtype takes seven seconds to read, too long for a toy; its first rows are of all classes
-        data = _read(lab.home, name, 10_000 if lab.scale == "toy" and name == "covtype" else None)
+        data = _read(lab.home, name, LINES if lab.toy else None)
     else:
         _note(lab, f"{name} is made up, with the sizes of the real one: there is no {files[0]} in the data folder.")
         data = _made_up(name, limit)
@@ -115,7 +117,7 @@ def _sample(data: Set, limit: int | None) -> Set:
 def _read(home: Path, name: str, lines: int | None) -> Set:
     facts = SETS[name]
     if name == "mnist":
-        return _read_mnist(home / "mnist")
+        return _read_mnist(home / "mnist", lines)
     if name == "covtype":  # class 2 against the rest, columns scaled to [0, 1]
         with lzma.open(home / facts.files[0], "rt") as file:
             table = np.loadtxt(file, delimiter=",", skiprows=1, max_rows=lines)
@@ -125,11 +127,12 @@ def _read(home: Path, name: str, lines: int | None) -> Set:
         return _split(X, np.where(table[:, 54] == 2, 1.0, -1.0))
     parts: list[Any] = []
     for path in facts.files:
-        read: Any = read_data(home / path, n_features=facts.d)
-        y = read.y
+        with lzma.open(home / path, "rb") as file:
+            part = file if lines is None else BytesIO(b"".join(islice(file, lines)))
+            X, y = load_svmlight_file(part, n_features=facts.d)
         if name.startswith("usps"):  # the files count classes from 1
             y = np.where(y <= 5, 1.0, -1.0) if name == "usps" else y - 1
-        parts += [read.X if facts.nonzeros < facts.d else read.X.toarray(), y]
+        parts += [X if facts.nonzeros < facts.d else X.toarray(), y]
     return Set(*parts) if len(parts) == 4 else _split(*parts)
 
 
@@ -139,18 +142,19 @@ def _split(X: Any, y: np.ndarray) -> Set:
     return Set(X[train], y[train], X[test], y[test])
 
 
-def _read_mnist(folder: Path) -> Set:
+def _read_mnist(folder: Path, lines: int | None) -> Set:
     """Grey values from 0 to 1."""
 
-    def read(name: str) -> np.ndarray:
+    def read(name: str, width: int) -> np.ndarray:
         with gzip.open(folder / name) as file:
-            raw = file.read()
-        return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3])  # the fourth byte says how many sizes follow
+            sizes = file.read(4)[3]  # the fourth byte says how many sizes follow
+            file.read(4 * sizes)
+            return np.frombuffer(file.read(-1 if lines is None else width * lines), np.uint8).reshape(-1, width)
 
     parts: list[np.ndarray] = []
     for images in IMAGES:
-        labels = read(images.replace("images-idx3", "labels-idx1"))
-        parts += [read(images).reshape(-1, 784) / 255.0, labels.astype(float)]
+        labels = read(images.replace("images-idx3", "labels-idx1"), 1)
+        parts += [read(images, 784) / 255.0, labels.ravel().astype(float)]
     return Set(*parts)
 
 

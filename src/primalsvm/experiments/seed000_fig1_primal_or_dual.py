@@ -62,10 +62,11 @@ def appendix(X: np.ndarray, y: np.ndarray) -> float:
 
 
 def run(lab: Lab) -> Outcome:
-    draws, steps = lab.pick(20, 100, 500), 30
+    draws, steps = lab.pick(20, 100, 500), 16
     rng = np.random.default_rng(0)
     rows, plots, taken = [], [], {}
     worse = off = gap = 0.0
+    leaps = []
     for number, (name, (n, d)) in enumerate(SHAPES.items()):
         counts, aligned = [], []
         for draw in range(draws):
@@ -82,6 +83,7 @@ def run(lab: Lab) -> Outcome:
             worse = max(worse, float(np.max(primal - dual) / primal[0]))
             off = max(off, abs(dual[1] - primal[1] - appendix(X, y)) / primal[0])
             gap = max(gap, apart)
+            leaps += [dual[1] / dual[0]] if n > d else []
         taken[name] = np.array(counts)
         middle = np.median(counts, axis=0)
         rows.append([name, f"{middle[0]:.0f}", f"{middle[1]:.0f}", f"{np.mean(aligned):.3f}"])
@@ -99,7 +101,8 @@ def run(lab: Lab) -> Outcome:
         Verdict(
             "Where n >> d, the dual can be much slower to converge.",
             bool(ratio > 1.3),
-            f"n = 100, d = 10: {np.mean(many[:, 0]):.1f} steps on the primal, {np.mean(many[:, 1]):.1f} on the dual.",
+            f"n = 100, d = 10: {np.mean(many[:, 0]):.1f} steps on the primal, {np.mean(many[:, 1]):.1f} on the dual, "
+            f"whose first step makes the primal suboptimality {np.median(leaps):.0f} times that of w = 0.",
         ),
         Verdict(
             "At the same number of steps the primal objective is never higher by steps on the primal.",
