@@ -38,6 +38,10 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(READY)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -j auto docs output/docs
+	@echo "open output/docs/index.html"
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks.passes $(ARGS)
 
@@ -69,4 +73,4 @@ fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH) output
+	rm -rf $(VENV) $(BENCH) output docs/gallery docs/generated
