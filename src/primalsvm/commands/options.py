@@ -54,6 +54,9 @@ MemoryLimit = Annotated[
     typer.Option(metavar="SIZE", help="Of rows or kernel matrices, as 500M or 2G; larger files are read in pieces."),
 ]
 Format = Annotated[FormatName | None, typer.Option("--format", help="Of the data, where its name does not tell.")]
+Report = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a report with charts: one HTML file that needs no network.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 
 # of text

@@ -43,16 +43,19 @@ from .options import (
     Ordinal,
     Probability,
     Quiet,
+    Report,
     Seed,
     TestLabels,
     Text,
 )
+from .report import check_report, write_report
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 def train(
+    context: typer.Context,
     data: DataPath,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="MODEL", help="Save the model here.")] = None,
     test: Annotated[Path | None, typer.Option(metavar="DATA", help="Count the errors on this data too.")] = None,
@@ -91,6 +94,7 @@ def train(
     probability: Probability = None,
     jobs: Jobs = 1,
     seed: Seed = None,
+    report: Report = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -100,6 +104,7 @@ def train(
     """
     with one_line_errors(), Progress(quiet) as progress:
         check_output(output, data, test)
+        check_report(report, data, test, output)
         progress.say("loading primalsvm")
         from ..persistence import save
 
@@ -146,7 +151,11 @@ def train(
         test_error = None if testing is None else error_rate(model, testing)
         if testing is not None and test_error is None:
             remarks.append(f"no test error: {test} has none of the model's labels.")
-        report = {
+        if report is not None:
+            progress.say("writing the report")
+            sets = training, None if test_error is None else testing
+            write_report(report, model, model, sets, words, context, seconds=seconds, warnings=remarks)
+        facts = {
             **data_facts(data, training, words),
             **reading_facts(training),
             "classes": class_counts(model, training),
@@ -158,11 +167,12 @@ def train(
             **proof_facts(model.certificate_),
             "train_error": error_rate(model, training),
             "test_error": test_error,
+            "report": None if report is None else str(report),
             "model": None if output is None else str(output),
             "warnings": remarks,
         }
         progress.stop()
-        print_report(report, as_json, quiet)
+        print_report(facts, as_json, quiet)
     raise typer.Exit({"converged": 0, "interrupted": 130}.get(model.status_, 3))
 
 

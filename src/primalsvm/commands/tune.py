@@ -39,16 +39,19 @@ from .options import (
     Ngrams,
     Probability,
     Quiet,
+    Report,
     Seed,
     TestLabels,
     Text,
 )
+from .report import check_report, write_report
 
 if TYPE_CHECKING:
     from ..cross_validation import _Search
 
 
 def tune(
+    context: typer.Context,
     data: DataPath,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="MODEL", help="Save the best model here.")
@@ -82,6 +85,7 @@ def tune(
     memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Of kernel matrices, as 500M or 2G.")] = None,
     jobs: Jobs = -1,
     seed: Seed = None,
+    report: Report = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -92,6 +96,7 @@ def tune(
     with one_line_errors(), Progress(quiet) as progress:
         check_output(output, data, test)
         check_output(picture, data, test)
+        check_report(report, data, test, output, picture)
         progress.say("loading primalsvm")
         from ..persistence import save
 
@@ -126,7 +131,12 @@ def tune(
             save(with_words(words, model), output)
         if picture is not None:
             draw(search, picture)
-        report = {
+        test_error = None if testing is None else error_rate(model, testing)
+        if report is not None:
+            progress.say("writing the report")
+            sets = training, None if test_error is None else testing
+            write_report(report, search, model, sets, words, context, seconds=seconds, warnings=remarks)
+        facts = {
             **data_facts(data, training, words),
             "classes": class_counts(model, training),
             **grid_facts(search),
@@ -135,15 +145,16 @@ def tune(
             "solver": model.solver_.name,
             **proof_facts(model.certificate_),
             "train_error": error_rate(model, training),
-            "test_error": None if testing is None else error_rate(model, testing),
+            "test_error": test_error,
             "picture": None if picture is None else str(picture),
+            "report": None if report is None else str(report),
             "model": None if output is None else str(output),
             "warnings": remarks,
         }
         progress.stop()
         if not (as_json or quiet):
             print_grid(search)
-        print_report(report, as_json, quiet)
+        print_report(facts, as_json, quiet)
     raise typer.Exit(130 if search.interrupted_ else 0 if model.status_ == "converged" else 3)
 
 

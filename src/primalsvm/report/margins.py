@@ -10,7 +10,7 @@ from .charts import View
 from .page import Page
 from .story import Rows, Story
 
-CURVES = 8  # that are shown at first, where there are more
+CURVES = 4  # that are shown at first, where there are more: histograms cover each other
 BINS = 60
 AT_BOUND = 1 - 1e-6  # of the bound: an alpha there differs from it by rounding
 
@@ -60,7 +60,7 @@ def _histogram(label: str, groups: dict[str, np.ndarray], free: float) -> View:
     middles = (edges[:-1] + edges[1:]) / 2
     for k, (name, margins) in enumerate(groups.items()):
         share = 100 * np.histogram(margins, edges)[0] / max(1, len(margins))
-        view.draw(view.key(name, k, off=k >= CURVES), middles, share, kind="steps")
+        view.draw(view.key(name, k, off=k >= CURVES), middles, share, kind="steps", fill=len(groups) <= 3)
     view.rules = [
         {"axis": "x", "at": 0, "text": "wrong", "side": "right"},
         {"axis": "x", "at": free, "text": "costs nothing", "side": "left"},
@@ -74,7 +74,7 @@ def write_support(page: Page, story: Story) -> None:
     """Of the dual point that proves the bound: rows that have an alpha, and those whose alpha can grow no more."""
     inner, n = story.inner, story.X.shape[0]
     approximate = getattr(inner, "approximation", None) is not None
-    alphas = _alphas(inner, n)
+    alphas = dual_points(inner, n)
     loss = make_loss(inner.loss)
     shared = len(story.parts) < inner.intercept_.size  # alphas of several boundaries are summed up
     has = np.bincount(alphas.indices, minlength=n) > 0
@@ -100,15 +100,9 @@ def write_support(page: Page, story: Story) -> None:
         line = [name, f"{count:,}", f"{support:,}", f"{support / max(1, count):.1%}"]
         lines.append(line if bounded is None else [*line, f"{np.count_nonzero(bounded & mine):,}"])
     page.table(Table("Support vectors of each class", header, lines))
-    if len(story.parts) > 1:
-        per_part = np.diff(alphas.indptr)
-        lines = [[part.name, f"{len(part.y):,}", f"{k:,}"] for part, k in zip(story.parts, per_part, strict=True)]
-        page.table(
-            Table("Support vectors of each binary problem", ["binary problem", "rows", "support vectors"], lines)
-        )
 
 
-def _alphas(inner, n: int) -> sp.csr_array:
+def dual_points(inner, n: int) -> sp.csr_array:
     """(parts, n) the dual point that proves the bounds."""
     if hasattr(inner, "alpha_"):
         return sp.csr_array(inner.alpha_)

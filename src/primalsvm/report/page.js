@@ -37,11 +37,12 @@
       return { ...base, type: "bar", orientation: "h", marker: { color: hues }, customdata: notes };
     }
     const line = { color: hue, dash: curve.dash || "solid", width: 2.2 };
-    const marker = { color: hue, size: curve.kind === "marks" ? 9 : 5, symbol: curve.symbol || "circle" };
+    const marker = { color: hue, size: curve.size || (curve.kind === "marks" ? 9 : 5), symbol: curve.symbol || "circle", line: { width: curve.symbol ? 2.5 : 0 } };
     const drawn = { ...base, type: "scatter", line, marker };
     if (curve.kind === "marks") return { ...drawn, mode: "markers" };
     if (curve.kind === "steps") {
-      return { ...drawn, mode: "lines", line: { ...line, shape: "hvh", width: 1.6 }, fill: "tozeroy", fillcolor: faint(hue) };
+      const filled = curve.fill ? { fill: "tozeroy", fillcolor: faint(hue) } : {};
+      return { ...drawn, mode: "lines", line: { ...line, shape: "hvh", width: 1.8 }, ...filled };
     }
     if (curve.error) drawn.error_y = { type: "data", array: curve.error, color: hue, thickness: 1, width: 3 };
     return { ...drawn, mode: curve.x.length > 80 ? "lines" : "lines+markers" };
@@ -155,6 +156,7 @@
           this.hidden = all ? new Set() : new Set(keys.map((key) => key.name));
         });
         button.classList.add("all");
+        this.keys.prepend(button);
       }
     }
 

@@ -37,14 +37,18 @@ def write_search(page: Page, search) -> None:
         view.draw(key, [points[i]["C"] for i in mine], scale * mean[mine], error=scale * errors[mine])
     best = search.best_index_
     key = view.key("chosen", 7)
-    view.draw(key, [points[best]["C"]], [scale * mean[best]], kind="marks", symbol="star-diamond-open")
+    view.draw(key, [points[best]["C"]], [scale * mean[best]], kind="marks", symbol="circle-open", size=18)
     view.summary = summarise(view)
-    page.chart("Scores of the rows held out", [view], "Bars are standard errors of the means over the folds.")
+    page.chart(
+        "Scores of the rows held out",
+        [view],
+        "Bars are standard errors of the means over the folds; the ring is the choice.",
+    )
     order = np.flatnonzero(tried)[np.argsort(-mean[tried], kind="stable")]
     lines = [
         [
             ", ".join(f"{name} {value:.4g}" for name, value in points[i].items()),
-            f"{scale * mean[i]:.4g}",
+            f"{scale * mean[i]:.2f}" if search.scoring is None else f"{mean[i]:.4g}",
             f"{scale * errors[i]:.2g}",
             f"{results['max_relative_gap'][i]:.1e}",
             f"{results['mean_fit_time'][i]:.3g}",

@@ -20,7 +20,7 @@ from ..experiments.lab import Table
 from ..losses import make_loss
 from .convergence import write_convergence
 from .environment import environment
-from .margins import write_margins, write_support
+from .margins import dual_points, write_margins, write_support
 from .page import Page
 from .predictions import write_features, write_predictions
 from .search import standard_errors, write_search
@@ -205,9 +205,10 @@ def _write_certificate(page: Page, story: Story) -> None:
         exact = "; `certify` compares with the exact SVM." if full is None else f". Of the exact SVM: {full}."
         page.text(f"The optimum is that over the {len(story.inner.support_)} functions of the basis{exact}")
     if proof.parts:
+        support = np.diff(dual_points(story.inner, story.X.shape[0]).indptr)
         lines = [
-            [part.name, f"{len(part.y):,}", f"{one.primal:.7g}", f"{one.dual:.7g}", f"{one.relative_gap:.2e}"]
-            for part, one in zip(story.parts, proof.parts, strict=True)
+            [part.name, *map(str, (len(part.y), k)), f"{one.primal:.7g}", f"{one.dual:.7g}", f"{one.relative_gap:.2e}"]
+            for part, one, k in zip(story.parts, proof.parts, support, strict=True)
         ]
-        header = ["binary problem", "rows", "upper bound", "lower bound", "relative gap"]
+        header = ["binary problem", "rows", "support vectors", "upper bound", "lower bound", "relative gap"]
         page.table(Table("Each binary problem has its own proof; the whole is their sum", header, lines))
