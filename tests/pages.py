@@ -2,7 +2,7 @@
 
     ```python      runs, all blocks of a page in one namespace, warnings being errors
     ```sh          a line is a command: `primalsvm ...` runs in this process, also after `echo ... |`; others in a shell
-    ```text        right below one of these: what it prints. So do comments in the last lines of a block
+    ```text        right below one of these: what it prints. So do comments that end a block, of its last lines
 
 Not run, and looked at instead: `pip install` (its extras must exist), `make` (its target must exist) and
 `python -m benchmarks...` (the module must exist). A page's prelude stands for what it leaves to the reader.
@@ -124,8 +124,17 @@ def _primalsvm(words: list[str], stdin: str | None = None) -> str:
     return result.stdout
 
 
+def mistake(block: Block, printed: str) -> str:
+    """What is wrong with the output that a page shows, in a sentence; comments show the last lines only."""
+    if block.shown is None:
+        return ""
+    if block.place is None:
+        printed = "\n".join(printed.rstrip().splitlines()[-len(block.shown.splitlines()) :])
+    return difference(block.shown, printed, block.vary)
+
+
 def difference(shown: str, printed: str, vary: bool = False) -> str:
-    """What is wrong with the text of a page, in a sentence; "" where nothing is."""
+    """The first, in a sentence; "" where there is none."""
     before, now = _lines(shown), _lines(printed)
     if len(before) != len(now):
         return f"the page shows {len(before)} lines, {len(now)} are printed:\n{printed}"

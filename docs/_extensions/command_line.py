@@ -55,8 +55,12 @@ def entries(lines: list[str]) -> list[tuple[str, str]]:
 class CommandLine(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         text: list[str] = []
-        for name, _ in entries(sections(help_of())["Commands"]):
+        whole = sections(help_of())
+        for name, _ in entries(whole["Commands"]):
             text += self.command(name)
+        text += ["## Exit codes", ""]
+        for code, meaning in entries([line[2:] for line in whole["Exit codes"]]):
+            text += [f"`{code}`", f": {_escaped(meaning)}", ""]
         return self.parse_text_to_nodes("\n".join(text), allow_section_headings=True)
 
     def command(self, name: str) -> list[str]:

@@ -31,7 +31,7 @@ TINY = 2.0**-1000  # more than all underflows together: each is below 2^-1074, w
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proven about a model: dual <= minimum of P <= reachable <= ... and P(model) <= primal.
+    """What is proven about a model: dual <= minimum of P <= reachable <= primal, and P(model) <= primal.
 
     Attributes
     ----------
