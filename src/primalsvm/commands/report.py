@@ -42,7 +42,7 @@ def command_line(context: typer.Context) -> str:
             options.append(max(parameter.opts if value else parameter.secondary_opts, key=len))
         else:
             options += [word for one in values for word in (max(parameter.opts, key=len), str(one))]
-    return shlex.join([*context.command_path.split(), *arguments, *options])
+    return shlex.join(["primalsvm", str(context.info_name), *arguments, *options])
 
 
 def write_report(

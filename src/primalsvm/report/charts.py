@@ -53,8 +53,17 @@ class View:
     def value(self) -> dict[str, Any]:
         """For JSON, with fewer points where they are too many."""
         most = max(2, POINTS // max(1, len(self.curves)))
-        found = {name: getattr(self, name) for name in ("label", "x", "y", "keys", "rules", "height")}
+        found = {name: getattr(self, name) for name in ("label", "keys", "rules", "height")}
+        found |= {name: getattr(self, name) | {"decades": self._decades(name)} for name in ("x", "y")}
         return found | {"curves": [_thin(curve, most) for curve in self.curves]}
+
+    def _decades(self, axis: str) -> float:
+        """That a logarithmic axis spans; 0 for others."""
+        values = [curve[axis] for curve in self.curves if len(curve[axis])]
+        if not (getattr(self, axis).get("log") and values):
+            return 0.0
+        together = np.concatenate(values)
+        return float(np.log10(together.max() / together.min()))
 
 
 def _thin(curve: dict[str, Any], most: int) -> dict[str, Any]:

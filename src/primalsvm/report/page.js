@@ -20,7 +20,8 @@
     if (curve.kind === "heat") return "%{customdata}<extra></extra>";
     if (curve.kind === "bars") return `%{customdata}<br>${title(view.x)}%{x:.4~g}<extra></extra>`;
     const more = curve.error ? " ± %{error_y.array:.3~g}" : "";
-    return `${title(view.x)}%{x:.6~g}<br>${title(view.y)}%{y:.6~g}${more}<extra>%{fullData.name}</extra>`;
+    const name = view.curves.length > 1 ? "<b>%{fullData.name}</b><br>" : "";
+    return `${name}${title(view.x)}%{x:.6~g}<br>${title(view.y)}%{y:.6~g}${more}<extra></extra>`;
   }
 
   function trace(view, curve) {
@@ -55,6 +56,7 @@
       gridcolor: colour("line"), linecolor: colour("edge"), zerolinecolor: colour("edge"), zeroline: !spec.log && !spec.ticks,
       tickfont: { size: 12, color: colour("quiet") }, exponentformat: "power", automargin: true, nticks: narrow ? 5 : 9,
     };
+    if (spec.decades > 2) made.dtick = Math.ceil(spec.decades / (narrow ? 4 : 7)); // powers of ten, nothing between them
     if (spec.range) made.range = spec.range;
     if (spec.reversed) made.autorange = "reversed";
     if (spec.ticks) {
@@ -82,12 +84,13 @@
 
   function layout(view, width) {
     const narrow = width < 520;
+    const family = getComputedStyle(document.body).fontFamily;
     const height = view.height || (narrow ? 300 : 370);
     return {
       height, hovermode: "closest", hoverdistance: 30, dragmode: coarse ? false : "zoom", bargap: 0.25,
       margin: { l: narrow ? 46 : 62, r: 14, t: 30, b: 46 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("ink") },
-      hoverlabel: { bgcolor: colour("panel"), bordercolor: colour("edge"), font: { color: colour("ink"), size: 13 }, align: "left", namelength: 40 },
+      font: { family, size: 13, color: colour("ink") },
+      hoverlabel: { bgcolor: colour("panel"), bordercolor: colour("edge"), font: { color: colour("ink"), size: 13, family }, align: "left" },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("edge"), activecolor: colour("accent"), orientation: "h" },
       xaxis: axis(view.x, narrow), yaxis: axis(view.y, narrow), ...rules(view),
     };
@@ -142,6 +145,7 @@
       const keys = this.view.keys;
       this.keys.replaceChildren();
       this.keys.hidden = keys.length < 2;
+      this.keys.classList.toggle("many", keys.length > 14);
       for (const key of keys) {
         const swatch = document.createElement("i");
         swatch.className = key.kind === "marks" ? "marks" : { dash: "dash", dot: "dot", dashdot: "dash", longdash: "dash" }[key.dash] || "";

@@ -207,7 +207,7 @@ def _write_certificate(page: Page, story: Story) -> None:
     if proof.parts:
         support = np.diff(dual_points(story.inner, story.X.shape[0]).indptr)
         lines = [
-            [part.name, *map(str, (len(part.y), k)), f"{one.primal:.7g}", f"{one.dual:.7g}", f"{one.relative_gap:.2e}"]
+            [part.name, f"{len(part.y):,}", f"{k:,}", f"{one.primal:.7g}", f"{one.dual:.7g}", f"{one.relative_gap:.2e}"]
             for part, one, k in zip(story.parts, proof.parts, support, strict=True)
         ]
         header = ["binary problem", "rows", "support vectors", "upper bound", "lower bound", "relative gap"]
