@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 from browser import Browser, needs_browser
 from pages import PAGES, ROOT, difference, mistake, run_page
@@ -76,7 +77,7 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
         found = mistake(block, printed)
         wrong += [f"{page.name}, line {block.line}: {found}"] if found else []
     assert not wrong, "\n".join(wrong)
-    matplotlib.pyplot.close("all")
+    plt.close("all")
 
 
 def test_a_wrong_output_is_noticed():
@@ -93,12 +94,12 @@ def test_a_wrong_output_is_noticed():
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_an_example_runs_and_draws(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    matplotlib.pyplot.close("all")
+    plt.close("all")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
         runpy.run_path(str(example), run_name="__main__")
-    assert matplotlib.pyplot.get_fignums(), "it draws nothing"
-    matplotlib.pyplot.close("all")
+    assert plt.get_fignums(), "it draws nothing"
+    plt.close("all")
 
 
 def test_links_between_files_of_the_repository_lead_somewhere():

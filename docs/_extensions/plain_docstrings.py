@@ -1,9 +1,12 @@
 """Docstrings as they are written here, made safe for reStructuredText before napoleon reads them.
 
+What a solver does stands at the head of its file, and so it does in the reference.
 They are plain text: |x| is a norm, coef_ an attribute, an indented block a formula or a table, to be shown as it is.
 """
 
+import inspect
 import re
+import sys
 
 from sphinx.application import Sphinx
 
@@ -23,6 +26,10 @@ def _safe(line: str) -> str:
 
 
 def process(app, what, name, obj, options, lines: list[str]) -> None:
+    if what in ("attribute", "property") and lines:  # napoleon would take what is before it for a type
+        lines[:1] = re.split(r"(?<=:) ", lines[0], maxsplit=1)
+    if what == "class" and (name.startswith("primalsvm.solvers.") or "the module's text" in "".join(lines)):
+        lines += ["", *inspect.cleandoc(sys.modules[obj.__module__].__doc__).splitlines(), ""]
     made: list[str] = []
     indented = in_sections = False  # below the first "Parameters" an indent has another meaning
     for k, line in enumerate(lines):
