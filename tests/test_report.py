@@ -23,7 +23,7 @@ import primalsvm.report.page as page_module
 from primalsvm import SVC, SVCCV, Huber, LinearSVC, LinearSVCCV, OrdinalSVC, text_model
 from primalsvm.experiments.lab import Plot, Table, Verdict
 from primalsvm.persistence import load, save
-from primalsvm.report import About, Page, training_report, tuning_report
+from primalsvm.report import About, Page, outcomes_report, race_report, training_report, tuning_report
 
 HOSTILE = [
     "</script><script>hacked=1</script>",
@@ -349,6 +349,55 @@ def test_searches_show_the_grid_and_the_choice(light, tmp_path):
         assert view["curves"][-1]["x"] == pytest.approx([search.best_params_["C"]], rel=1e-5)
 
 
+# --- experiments and races --------------------------------------------------------------------------------------------
+
+
+def test_experiments_show_their_verdicts_tables_and_plots(light, tmp_path):
+    result = {
+        "name": "one",
+        "title": HOSTILE[0],
+        "text": "first\n\n    second",
+        "seconds": 1.5,
+        "scale": "toy",
+        "threads": 2,
+    }
+    result["verdicts"] = [
+        {"claim": HOSTILE[1], "held": held, "figures": "1 of 2"} for held in (True, False, None, True)
+    ]
+    result |= {"notes": [HOSTILE[2]], "tables": [{"title": "t", "header": ["a", "b"], "rows": [["c", "1"]]}]}
+    plot = {"title": "p", "x": "n", "y": "s", "log_x": True, "log_y": False, "marks": False}
+    result["plots"] = [plot | {"curves": {"k": [[1.0, 2.0, None], [None, 3.0, 4.0]]}}]
+    path = outcomes_report([result, result], tmp_path / "r.html", command="primalsvm reproduce all")
+    found = outline(path)
+    assert "8 claims: 4 held, 2 refuted, 2 too small to tell." in found.text
+    assert all(text in found.text for text in [*HOSTILE[:3], "first\n\n    second", "primalsvm reproduce all"])
+    assert numbers(path)[1][0]["curves"][0]["x"] == [2.0]
+
+
+def test_a_race_shows_who_won_and_who_did_not_run(light, tmp_path):
+    class Race:
+        recommendation, refused = "Take <newton>.", {"smo": "smo needs a kernel problem"}
+
+        def table(self):
+            return Table("Seconds", ["solver", "s to 1 %"], [["pegasos", "-"], ["newton", "0.02"]])
+
+        def ranking(self):
+            return ["newton"]
+
+        def notes(self):
+            return ["A fit had 1 s."]
+
+        def plots(self):
+            curves = {"newton": (np.array([1.0, 2.0]), np.array([0.1, 0.01]))}
+            return [Plot(f"Gap against {x}", x, "distance", curves, True, True) for x in ("seconds", "passes")]
+
+    path = race_report(Race(), tmp_path / "r.html", title="data.svm", facts={"rows": 3}, command="primalsvm compare")
+    found = outline(path)
+    assert "Take <newton>." in found.text and "smo needs" in found.text and found.heads[0] == ["h1", "data.svm"]
+    assert '<tr class="chosen"><th scope="row">newton' in path.read_text(encoding="utf-8")
+    assert [view["label"] for view in numbers(path)[0]] == ["seconds", "passes"]
+
+
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
@@ -408,6 +457,14 @@ def test_reports_of_text_name_words(light, tmp_path):
         done("train", tmp_path / "r.tsv", "--text", "Phrase", "--label", "Mood", "--report", tmp_path / "r.html", *more)
         assert "Heaviest words" in outline(tmp_path / "r.html").text
         assert {"fine", "dull", "plot"} <= set(numbers(tmp_path / "r.html")[-1][0]["curves"][0]["notes"])
+
+
+def test_reproduce_writes_a_report(light, tmp_path):
+    report = tmp_path / "r.html"
+    done("reproduce", "seed000_fig1", "--scale", "toy", "--output", tmp_path / "out", "--report", report)
+    found = outline(report)
+    assert "Chapelle (2007), Fig. 1" in found.text and "primalsvm reproduce seed000_fig1 --scale toy" in found.text
+    assert len(found.all("figure")) >= 2
 
 
 def test_what_cannot_be_written_is_said_before_the_work(files, monkeypatch, tmp_path):

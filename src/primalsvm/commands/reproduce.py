@@ -12,12 +12,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..console import Progress, one_line_errors, print_report, say
-from .options import AsJson, Jobs
+from .options import AsJson, Jobs, Report
+from .report import check_report, command_line
 
 STYLES = {"held": "green", "refuted": "red", "too small to tell": "yellow"}
 
 
 def reproduce(
+    context: typer.Context,
     names: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="Of experiments, or how they begin; all; list prints them.")
     ],
@@ -34,6 +36,7 @@ def reproduce(
     ] = Path("primalsvm-reproduce"),
     jobs: Jobs = 1,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what the folder has already.")] = False,
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the experiments of the papers and say which of their claims hold here.
@@ -50,6 +53,7 @@ def reproduce(
             _print_list(experiments, as_json)
             return
         wanted = experiments.find(names)
+        check_report(report)
         home = _folder(data_home, output)
         from joblib import effective_n_jobs
 
@@ -60,11 +64,16 @@ def reproduce(
             raise KeyboardInterrupt
         progress.stop()
         page = write_page(output) if results else None
+        if report is not None and results:
+            from ..report import outcomes_report
+
+            outcomes_report(results, report, command=command_line(context))
         if as_json:
             print_report({"experiments": results, "failed": failed, "interrupted": interrupted}, True)
         else:
             _print_page(results)
-            print_report({"verdicts": summary(results), "page": page and str(page)}, False)
+            written = None if report is None else str(report)
+            print_report({"verdicts": summary(results), "page": page and str(page), "report": written}, False)
     if interrupted:
         say("interrupted; what is finished is kept, and the same command goes on from there")
     raise typer.Exit(130 if interrupted else int(bool(failed)))

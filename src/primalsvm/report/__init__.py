@@ -8,12 +8,17 @@
     page.verdict(Verdict("The gap falls.", True, "1e-3 after 0.2 s"))
     page.write("report.html")
 
-Table, Plot and Verdict are those of `primalsvm.experiments.lab`. `training_report` and `tuning_report` write such pages
-of a fitted model and of a search. The charts are drawn by plotly.js, which is inside the file.
+Table, Plot and Verdict are those of `primalsvm.experiments.lab`. Written from such parts are
+
+    training_report    of a fitted model            race_report        of a race of solvers
+    tuning_report      of a search                  outcomes_report    of experiments
+
+The charts are drawn by plotly.js, which is inside the file.
 """
 
 from .environment import environment
+from .outcomes import outcomes_report, race_report
 from .page import Page
 from .training import About, training_report, tuning_report
 
-__all__ = ["About", "Page", "environment", "training_report", "tuning_report"]
+__all__ = ["About", "Page", "environment", "outcomes_report", "race_report", "training_report", "tuning_report"]

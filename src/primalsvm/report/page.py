@@ -21,9 +21,9 @@ from .charts import View, from_plot
 
 SIGN, UNIT, NOTHING = r"[-+\u2212\u00b1<>\u2264\u2265~]?\s*", r"\s*(%|s|ms|x|\u00d7|\*)?", r"|-|\u2013|inf|nan|"
 NUMBER = re.compile(rf"{SIGN}[\d.,]+(e[-+]?\d+)?(\s*(\u00b1|\+-)\s*[\d.e-]+)?{UNIT}{NOTHING}", re.IGNORECASE)
-LONG = 34  # characters of a fact that takes two columns
+LONG = 24  # characters of a fact that takes two columns, and of a heading that takes a line of the contents
 FEW = 6  # views with a button each; more are a list
-BADGES = {True: ("held", "✓ held"), False: ("fell", "✗ did not hold"), None: ("open", "? too small to tell")}
+BADGES = {True: ("held", "✓ held"), False: ("fell", "✗ refuted"), None: ("open", "? too small to tell")}
 
 
 def library() -> str:
@@ -71,6 +71,12 @@ class Page:
     def code(self, text: str) -> "Page":
         """What is typed: a command."""
         self.body.append(f'<pre tabindex="0"><code>{escape(text)}</code></pre>')
+        return self
+
+    def more(self, heading: str, text: str) -> "Page":
+        """A text that opens when it is asked for, as it is written."""
+        if text:
+            self.body.append(f"<details><summary>{escape(heading)}</summary><pre>{escape(text)}</pre></details>")
         return self
 
     def facts(self, facts: Mapping[str, Any]) -> "Page":
@@ -180,6 +186,7 @@ class Page:
         digests = " ".join(f"'sha256-{_digest(each)}'" for each in scripts)
         policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:"
         links = "".join(f'<li><a href="#{name}">{escape(heading)}</a></li>' for name, heading in self.contents)
+        lines = ' class="lines"' if any(len(heading) > 2 * LONG for _, heading in self.contents) else ""
         subtitle = f'<p class="subtitle">{escape(self.subtitle)}</p>' if self.subtitle else ""
         body = "\n".join([*self.body, *("</section>" for _ in self.open)])
         return f"""<!DOCTYPE html>
@@ -199,7 +206,7 @@ class Page:
 <div class="names"><h1>{escape(self.title)}</h1>{subtitle}</div>
 <button type="button" class="theme" aria-pressed="false" hidden>Dark</button>
 </div></header>
-<nav aria-label="Contents"><div class="wide"><ul>{links}</ul></div></nav>
+<nav aria-label="Contents"><div class="wide"><ul{lines}>{links}</ul></div></nav>
 <main id="content" class="wide" tabindex="-1">
 {body}
 </main>
