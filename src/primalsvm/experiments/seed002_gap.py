@@ -20,12 +20,12 @@ hyperplanes in one place.
 import numpy as np
 
 from .hyperpass_runs import (
-    LAMBDAS,
     METHODS,
     NAMES,
     Run,
     best_bound,
     high,
+    lambda_of,
     load_set,
     low,
     said,
@@ -64,7 +64,7 @@ def run(lab: Lab) -> Outcome:
     v, worst, rows, plots = {}, {}, [], []
     names = low(lab) + high(lab)
     for number, name in enumerate(names):
-        lam = LAMBDAS[name]
+        lam = lambda_of(lab, name)
         X, y = whole(load_set(lab, name))
         problem = state_problem(lab, X, y, lam)
         v[name] = best_bound(problem, lam)

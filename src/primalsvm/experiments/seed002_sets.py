@@ -1,21 +1,26 @@
 r"""Do and Artieres (2008), Table 1 and section 5: the sets, their lambda, and the error rates of the three methods.
 
-Data: a9a (adult9), w8a (web8), covtype (class 2 against the rest, columns scaled to [0, 1]), a part of CCAT (rcv1) and
-made-up texts of the sizes of real-sim; C11 is left out. lambda is the one of 1e-3 ... 1e-8 with the least error on the
-test part, as the paper's cross-validation over the full sets chooses it. Then the three methods train at that lambda.
+Data: a9a (adult9), w8a (web8), 60000 rows of covtype (class 2 against the rest, columns scaled to [0, 1]) and as many
+of its test part, a part of CCAT (rcv1) and made-up texts of the sizes of real-sim; C11 is left out. The paper takes the
+lambda of 1e-3 ... 1e-8 with the least error; the second table has ours. The methods then train at one lambda, at or
+near the least error, which is also that of the other experiments of this paper.
 
 Claims: the three reach the same error rate after convergence, cutting planes the latest; with few features Hyperpass
 attains the least error in fewer steps than Pegasos, when the gap is about 1 % of the primal; with many Pegasos does.
 
-Expected: these. A linear SVM has its least error long before its least objective.
+Expected: these, but for the last ones: on texts Hyperpass is not far behind Pegasos, and cutting planes are not slow.
+Pegasos does not converge everywhere in a few hundred passes: a gap above 1 % of f at the end is not convergence.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from ..solve import solve
 from ..solvers import choose_solver
-from .data import Set
-from .hyperpass_runs import LAMBDAS, METHODS, NAMES, best_bound, high, load_set, low, said, state_problem, walk
+from .data import Set, load
+from .hyperpass_runs import METHODS, NAMES, best_bound, high, lambda_of, load_set, low, said, state_problem, walk
 from .judged import measured
 from .lab import Lab, Outcome, Plot, Table, Verdict
 
@@ -36,44 +41,56 @@ def error(w: np.ndarray, data: Set) -> float:
     return 100 * float(np.mean(np.where(data.X_test @ w > 0, 1.0, -1.0) != data.y_test))
 
 
-def choose(lab: Lab, data: Set) -> tuple[float, dict[float, float]]:
-    """(lambda, the error rate at each)"""
+class Settled(NamedTuple):
+    """Where the error rate of a method stays."""
+
+    error: float  # %, the median of the last tenth of the steps: Pegasos goes up and down
+    steps: float  # until it is no more than CLOSE above that; inf if it is in the last step
+    gap_then: float  # over f
+    gap: float  # at the end, over f
+
+    @property
+    def converged(self) -> bool:
+        return self.gap <= 0.01
+
+
+def by_lambda(lab: Lab, data: Set) -> dict[float, float]:
+    """The error rate at each lambda."""
     errors = {}
     for lam in GRID[: lab.pick(3, 6, 6)]:
         problem = state_problem(lab, data.X, data.y, lam)
-        found = solve(problem, choose_solver(problem), tol=1e-3, max_iter=3000, max_seconds=lab.pick(1, 5, 15))
+        found = solve(problem, choose_solver(problem), tol=1e-3, max_iter=3000, max_seconds=lab.pick(1, 5, 5))
         errors[lam] = error(found.f, data)
-    return min(errors, key=errors.__getitem__), errors
+    return errors
 
 
 def run(lab: Lab) -> Outcome:
     names, rows, grid, plots = low(lab) + high(lab), [], [], []
-    settled: dict[str, dict[str, tuple[float, float, float]]] = {}  # error at the end, steps to it, gap then over f
-    lambdas = {}
+    settled: dict[str, dict[str, Settled]] = {}
     for number, name in enumerate(names):
         lab.tell(f"lambda of {name}", number / len(names))
-        data = load_set(lab, name)
-        lambdas[name], errors = choose(lab, data)
+        data = load(lab, name, lab.pick(300, 3000, 60_000)) if name == "covtype" else load_set(lab, name)
+        errors = by_lambda(lab, data)
         n = len(data.y) + len(data.y_test)
         grid.append([NAMES[name], *(f"{errors[lam]:.2f}" if lam in errors else "" for lam in GRID)])
-        lam = LAMBDAS[name]
+        lam = lambda_of(lab, name)
         problem = state_problem(lab, data.X, data.y, lam)
         v, settled[name], curves = best_bound(problem, lam), {}, {}
-        steps = lab.pick(40, 150, 80 if name == "covtype" else 400 if name in low(lab) else 150)
+        steps = lab.pick(40, 150, 400 if name in low(lab) else 150)
         for place, method in enumerate(COMPARED):
             lab.tell(f"{method} on {name}", (number + (1 + place) / 4) / len(names))
             found = walk(problem, METHODS[method], lam, steps, v, 1e-4 * v, keep=True)
             path = np.array([error(w, data) for w in found.models])
-            late = path[-max(len(path) // 10, 1) :]  # the last tenth: Pegasos goes up and down
-            away = np.flatnonzero(path > float(np.median(late)) + CLOSE)
-            step = 0 if not len(away) else away[-1] + 1
-            at = min(step, len(path) - 1)
-            share = (found.primal[at] - v) / found.primal[at]
-            settled[name][method] = (float(np.median(late)), np.inf if step == len(path) else step + 1, share)
+            end = float(np.median(path[-max(len(path) // 10, 1) :]))
+            away = np.flatnonzero(path > end + CLOSE)
+            step = 0 if not len(away) else int(away[-1]) + 1
+            share = (found.primal - v) / found.primal
+            steps_to = np.inf if step == len(path) else step + 1
+            settled[name][method] = Settled(end, steps_to, share[min(step, len(path) - 1)], share[-1])
             curves[method] = (np.arange(1, len(path) + 1), path)
         sizes = [str(PAPER[name][0]), str(n), str(PAPER[name][1]), str(problem.size)]
-        ends = [f"{settled[name][method][0]:.2f}" for method in COMPARED]
-        counts = [said(settled[name][method][1]) for method in COMPARED]
+        ends = [f"{settled[name][method].error:.2f}" for method in COMPARED]
+        counts = [said(settled[name][method].steps) for method in COMPARED]
         rows.append([NAMES[name], *sizes, f"{lam:g}", *ends, *counts])
         plots.append(Plot(f"{NAMES[name]}: error rate on the test part", "steps", "error, %", curves, log_x=True))
     short = [method.split()[0] for method in COMPARED]
@@ -83,37 +100,45 @@ def run(lab: Lab) -> Outcome:
         Table("Table 1, error rates in % and the steps until they stay", header, rows),
         Table("Error in % by lambda", ["set", *(f"{lam:g}" for lam in GRID)], grid),
     ]
-    return Outcome(verdicts(lab, settled, lambdas), tables, plots)
+    return Outcome(verdicts(lab, settled), tables, plots)
 
 
-def verdicts(lab: Lab, settled: dict, lambdas: dict[str, float]) -> list[Verdict]:
+def verdicts(lab: Lab, settled: dict[str, dict[str, Settled]]) -> list[Verdict]:
     hyperpass, pegasos, planes = COMPARED
     few, many = low(lab), high(lab)
 
-    def steps(names: tuple[str, ...]) -> str:
-        return "; ".join(f"{NAMES[n]} {', '.join(said(settled[n][m][1]) for m in COMPARED)}" for n in names)
+    def beside(names: tuple[str, ...], show: Callable[[Settled], str]) -> str:
+        return "; ".join(f"{NAMES[n]} {', '.join(show(settled[n][m]) for m in COMPARED)}" for n in names)
 
-    spread = {n: max(e[0] for e in found.values()) - min(e[0] for e in found.values()) for n, found in settled.items()}
-    share = {n: 100 * settled[n][hyperpass][2] for n in few}
+    def steps(names: tuple[str, ...]) -> str:
+        return beside(names, lambda found: said(found.steps) if found.converged else "not converged")
+
+    def sooner(name: str, one: str, other: str) -> bool:
+        """One that has not converged has not got there."""
+        first, second = settled[name][one], settled[name][other]
+        return first.converged and (not second.converged or first.steps < second.steps)
+
+    spread = [float(np.ptp([e.error for e in found.values() if e.converged] or [0.0])) for found in settled.values()]
+    share = {n: 100 * settled[n][hyperpass].gap_then for n in few}
     return [
         measured(
             lab,
             "The three methods reach the same error rate after convergence.",
-            max(spread.values()) <= 0.5,
+            max(spread) <= 0.3,
             "Error in % by Hyperpass, Pegasos, cutting planes: "
-            + "; ".join(f"{NAMES[n]} {', '.join(f'{settled[n][m][0]:.2f}' for m in COMPARED)}" for n in settled)
+            + beside(few + many, lambda found: f"{found.error:.2f}" + ("" if found.converged else " (not converged)"))
             + ".",
         ),
         measured(
             lab,
             "Cutting planes are the slowest of the three to reach it, in any case.",
-            all(settled[n][planes][1] >= max(settled[n][hyperpass][1], settled[n][pegasos][1]) for n in settled),
+            all(sooner(n, hyperpass, planes) and sooner(n, pegasos, planes) for n in settled),
             f"Steps of Hyperpass, Pegasos, cutting planes until the error stays: {steps(few + many)}.",
         ),
         measured(
             lab,
             "With few features Hyperpass attains the least error in fewer steps than Pegasos.",
-            all(settled[n][hyperpass][1] < settled[n][pegasos][1] for n in few),
+            all(sooner(n, hyperpass, pegasos) for n in few),
             f"Steps of Hyperpass, Pegasos, cutting planes: {steps(few)}.",
         ),
         measured(
@@ -127,13 +152,7 @@ def verdicts(lab: Lab, settled: dict, lambdas: dict[str, float]) -> list[Verdict
         measured(
             lab,
             "With many features Pegasos attains the least error in fewer steps than Hyperpass.",
-            all(settled[n][pegasos][1] < settled[n][hyperpass][1] for n in many),
+            all(sooner(n, pegasos, hyperpass) for n in many),
             f"Steps of Hyperpass, Pegasos, cutting planes: {steps(many)}.",
-        ),
-        measured(
-            lab,
-            "The lambda that the other experiments of this paper use is one that cross-validation may choose.",
-            all(0.1 <= lambdas[n] / LAMBDAS[n] <= 10 for n in settled),
-            "; ".join(f"{NAMES[n]}: {lambdas[n]:g} has the least error, {LAMBDAS[n]:g} is used" for n in settled) + ".",
         ),
     ]

@@ -22,11 +22,11 @@ from ..piecewise import minimize_along
 from ..problem import LinearProblem
 from .hyperpass_runs import (
     AS_PUBLISHED,
-    LAMBDAS,
     METHODS,
     NAMES,
     Run,
     best_bound,
+    lambda_of,
     load_set,
     low,
     said,
@@ -52,7 +52,7 @@ def run(lab: Lab) -> Outcome:
     v, sizes, exact, rows, plots = {}, {}, {}, [], []
     names = low(lab)
     for number, name in enumerate(names):
-        lam = LAMBDAS[name]
+        lam = lambda_of(lab, name)
         problem = state_problem(lab, *whole(load_set(lab, name)), lam)
         v[name], sizes[name], runs[name] = best_bound(problem, lam), problem.n, {}
         steps = lab.pick(30, 300, {"a9a": 400, "w8a": 1500, "covtype": 150}[name])

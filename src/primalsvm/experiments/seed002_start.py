@@ -17,12 +17,12 @@ import numpy as np
 from ..solvers import Pegasos
 from .hyperpass_runs import (
     AS_PUBLISHED,
-    LAMBDAS,
     METHODS,
     NAMES,
     Run,
     best_bound,
     high,
+    lambda_of,
     load_set,
     said,
     state_problem,
@@ -55,7 +55,7 @@ def run(lab: Lab) -> Outcome:
     solvers["averaged Pegasos"] = Pegasos()
     names = high(lab)
     for number, name in enumerate(names):
-        lam = LAMBDAS[name]
+        lam = lambda_of(lab, name)
         problem = state_problem(lab, *whole(load_set(lab, name)), lam)
         v[name], runs[name] = best_bound(problem, lam), {}
         for place, (method, solver) in enumerate(solvers.items()):
