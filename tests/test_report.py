@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from test_cli import done, refusal
 
 import primalsvm.report.page as page_module
-from primalsvm import SVC, SVCCV, Huber, LinearSVC, LinearSVCCV, OrdinalSVC, text_model
+from primalsvm import SVC, SVCCV, Huber, LinearSVC, LinearSVCCV, OrdinalSVC, TunedSVC, text_model
 from primalsvm.experiments.lab import Plot, Table, Verdict
 from primalsvm.persistence import load, save
 from primalsvm.report import About, Page, outcomes_report, race_report, training_report, tuning_report
@@ -250,10 +250,12 @@ def test_without_test_rows_the_figures_say_what_they_are_of(light, tmp_path):
 def test_support_vectors_and_those_at_the_bound_are_counted(light, tmp_path):
     """Against the margins: at the bound are those below 1, support vectors those at or below it."""
     X, y = blobs(2, 200)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 200)
     for model in (LinearSVC(loss="hinge", C=0.1, class_weight={0: 1, 1: 3}), SVC(C=0.3, tol=1e-6)):
-        model.fit(X, y)
+        model.fit(X, y, weight)
         margins = np.where(y == 1, 1, -1) * model.decision_function(X)
-        found = outline(training_report(model, X, y, tmp_path / "r.html"))
+        about = About(sample_weight=weight)
+        found = outline(training_report(model, X, y, tmp_path / "r.html", about=about))
         support, bound = map(int, re.search(r"(\d+) of 200 rows hold .*? (\d+) of them are at", found.text).groups())
         assert np.sum(margins < 0.999) <= bound <= support <= np.sum(margins < 1.001)
 
@@ -298,6 +300,9 @@ def test_pipelines_and_searches_take_what_they_predict(light, tmp_path):
         f"{np.mean(scaled.predict(X) != y):.2%} of 100"
         in outline(training_report(scaled, X, y, tmp_path / "r.html")).text
     )
+    tuned = TunedSVC(cv=3).fit(X, y)
+    path = training_report(tuned, X, y, tmp_path / "r.html")
+    assert f"{np.mean(tuned.predict(X) != y):.2%} of 100" in outline(path).text
     texts = ["a fine <film>", "fine acting", "a dull film", "not fine"] * 5
     model = text_model().fit(texts, ["+", "+", "-", "-"] * 5)
     path = training_report(model, texts, ["+", "+", "-", "-"] * 5, tmp_path / "t.html", about=About(words=True))

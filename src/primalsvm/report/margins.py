@@ -112,12 +112,13 @@ def dual_points(inner, n: int) -> sp.csr_array:
 
 
 def _at_bound(story: Story, alphas: sp.csr_array, bound: float) -> np.ndarray:
-    """Rows with an alpha at u c_i in some problem; samples without weights of their own."""
+    """Rows with an alpha at u c_i in some problem."""
     inner, labels = story.inner, story.training.labels
+    weight = story.about.sample_weight
     factors = np.ones(len(story.classes))
     if inner.class_weight is not None:
         y = story.model.classes_[labels]
-        factors = compute_class_weight(inner.class_weight, classes=story.model.classes_, y=y)
-    upper = bound * inner.C_fit_ * factors[labels]
+        factors = compute_class_weight(inner.class_weight, classes=story.model.classes_, y=y, sample_weight=weight)
+    upper = bound * inner.C_fit_ * factors[labels] * (1.0 if weight is None else np.asarray(weight, dtype=float))
     full = alphas.data >= AT_BOUND * upper[alphas.indices]
     return np.bincount(alphas.indices[full], minlength=len(labels)) > 0

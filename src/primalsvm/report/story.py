@@ -4,16 +4,19 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..certificate import Certificate
 from ..chunks import Chunks
+from ..classifier import CertifiedClassifier
 from ..explain import heaviest, label_text
 from ..losses import Array
 from ..multiclass import Part, split
 from ..solvers import explain_choice
+from ..tuned_svc import TunedSVC
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class About:
     seconds: float | None = None
     warnings: Sequence[str] = ()
     words: bool = False  # features are words
+    sample_weight: Any = None  # (n,) that the fit was given
     predictor: Any = None  # what predicts the test rows, where that is not the model itself
 
 
@@ -53,11 +57,11 @@ class Story:
     about: About
     why: str  # this solver
 
-    @property
+    @cached_property
     def classes(self) -> list[str]:
         return [label_text(label) for label in self.model.classes_.tolist()]
 
-    @property
+    @cached_property
     def parts(self) -> list[Part]:
         return self.parts_of(self.training.labels)
 
@@ -70,19 +74,26 @@ class Story:
 
 
 def listen(model, X, y, test, names, about: About) -> Story:
-    whole, after = model, []
-    while hasattr(model, "best_estimator_") or hasattr(model, "steps"):
+    """Ask the model, inside whatever it is in, what it says of its rows."""
+    whole, before = model, []
+    while True:
         if hasattr(model, "steps"):
-            after.append(model[:-1])
+            before.append(model[:-1].transform)
             model = model[-1]
-        else:
+        elif hasattr(model, "best_estimator_"):
             model = model.best_estimator_
-    if not hasattr(model, "certificate_") or not hasattr(model, "history_"):
+        elif isinstance(model, TunedSVC) and hasattr(model, "estimator_"):
+            before.append(lambda X, tuned=model: tuned._scaled(tuned._check_rows(X)))
+            model = model.estimator_
+        else:
+            break
+    inner = getattr(model, "model_", model)
+    if not isinstance(inner, CertifiedClassifier) or not hasattr(inner, "certificate_"):
         raise TypeError(f"reports are of fitted models of primalsvm, got {type(model).__name__}.")
 
     def features(X):
-        for steps in after:
-            X = steps.transform(X)
+        for transform in before:
+            X = transform(X)
         return X
 
     with warnings.catch_warnings():
@@ -93,8 +104,8 @@ def listen(model, X, y, test, names, about: About) -> Story:
         tested = None
         if test is not None and test[1] is not None:
             tested = _look(about.predictor or model, features(test[0]), np.asarray(test[1]), "test")
-        inner = getattr(model, "model_", model)
-        return Story(model, inner, _weights(whole, names), X, training, tested, about, _why(inner, X, y))
+        why = _why(inner, X, y, about.sample_weight)
+        return Story(model, inner, _weights(whole, names), X, training, tested, about, why)
 
 
 def _look(model, X, y: np.ndarray, name: str) -> Rows:
@@ -120,7 +131,7 @@ def _weights(model, names) -> dict[Any, Any]:
         return {}
 
 
-def _why(inner, X, y) -> str:
+def _why(inner, X, y, sample_weight) -> str:
     """This solver. The choice is made again, which is cheap where X is in memory and there is no basis to choose."""
     name = inner.solver_.name
     if inner.solver != "auto":
@@ -128,5 +139,5 @@ def _why(inner, X, y) -> str:
     if isinstance(X, Chunks) or getattr(inner, "approximation", None) is not None:
         return f"{name}, chosen by solver='auto'"
     fresh = copy(inner)  # validation sets attributes
-    data = fresh._prepare(X, y, None)
+    data = fresh._prepare(X, y, sample_weight)
     return explain_choice(fresh._problem(data, data.parts[0]))
