@@ -89,8 +89,7 @@ def write_features(page: Page, story: Story) -> None:
             title = f"weight: left for {label_text(found.opposite)}, right for {label_text(label)}"
         views.append(bars(name, [name for name, _ in both], [weight for _, weight in both], title))
     kind = "words" if story.about.words else "features"
-    page.section(
-        f"Heaviest {kind}",
-        "A weight counts for one unit of its feature: compare them where features have the same scale.",
-    )
+    scale = "compare them where features have the same scale"
+    text = "What words speak for." if story.about.words else f"A weight counts for one unit of its feature: {scale}."
+    page.section(f"Heaviest {kind}", text)
     page.chart(f"The {kind} that speak most for and against", views)

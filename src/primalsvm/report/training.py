@@ -211,4 +211,4 @@ def _write_certificate(page: Page, story: Story) -> None:
             for part, one, k in zip(story.parts, proof.parts, support, strict=True)
         ]
         header = ["binary problem", "rows", "support vectors", "upper bound", "lower bound", "relative gap"]
-        page.table(Table("Each binary problem has its own proof; the whole is their sum", header, lines))
+        page.table(Table("The proof of each binary problem", header, lines))
