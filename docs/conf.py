@@ -29,6 +29,7 @@ extensions = [
     "mathml",
     "command_line",
     "plain_docstrings",
+    "example_report",
 ]
 exclude_patterns = ["gallery/**/*.py", "gallery/**/*.ipynb", "_templates"]
 templates_path = ["_templates"]

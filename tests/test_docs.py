@@ -24,7 +24,7 @@ from primalsvm.solvers import __all__ as SOLVERS
 
 matplotlib.use("Agg")
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-NEEDED = ("sphinx", "furo", "myst_parser", "sphinx_gallery", "sphinx_copybutton", "ziamath")
+NEEDED = ("sphinx", "furo", "myst_parser", "sphinx_gallery", "sphinx_copybutton", "ziamath", "plotly")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 needs_sphinx = pytest.mark.skipif(bool(MISSING), reason=f'no {", ".join(MISSING)}: pip install "primalsvm[docs]"')
 WIDTHS = (360, 1280)
@@ -200,10 +200,10 @@ def test_nothing_is_loaded_from_elsewhere(read, site):
 @needs_sphinx
 def test_every_public_name_is_in_the_reference(site):
     for name in primalsvm.__all__:
-        assert (site / "generated" / f"primalsvm.{name}.html").exists(), name
+        assert (site / "generated" / f"primalsvm.{name}.html").exists(), f"docs/api.md lacks {name}"
     for name in SOLVERS:
         if name[0].isupper():
-            assert (site / "generated" / f"primalsvm.solvers.{name}.html").exists(), name
+            assert (site / "generated" / f"primalsvm.solvers.{name}.html").exists(), f"docs/api.md lacks {name}"
 
 
 @needs_sphinx

@@ -42,7 +42,7 @@ def process(app, what, name, obj, options, lines: list[str]) -> None:
         if line.startswith("    ") and not in_sections and k and not lines[k - 1].strip():
             indented = True
             if not _of_directive(made):
-                made += ["::", ""]
+                made += [".. code-block:: none", ""]
             made.append(line)
             continue
         # a heading of parameters, "name : type", keeps its name as it is: napoleon marks it
