@@ -115,10 +115,10 @@ def _course(curve: dict[str, Any]) -> str:
 
 
 def bars(label: str, names: Sequence[str], values: Sequence[float], title: str) -> View:
-    """Horizontal bars from the top, to the right and left of 0 in two colours."""
+    """Weights as horizontal bars from the top, to the right and left of 0 in two colours."""
     view = View(label, {"title": title}, {"title": "", "ticks": [shorten(name) for name in names], "reversed": True})
     places = np.arange(len(names))
-    curve = {"name": title, "kind": "bars", "colour": 0, "x": np.asarray(values, dtype=float), "y": places}
+    curve = {"name": "weight", "kind": "bars", "colour": 0, "x": np.asarray(values, dtype=float), "y": places}
     view.curves = [curve | {"notes": list(names)}]
     view.height = 70 + 22 * max(len(names), 3)
     parts = [f"{name} {value:+.3g}" for name, value in zip(names, values, strict=True)]

@@ -11,31 +11,36 @@
   const colour = (name) => getComputedStyle(root).getPropertyValue("--" + name).trim();
   const shade = (k) => colour("c" + (k % 8));
   const faint = (hex) => hex + "2e";
-  const number = (value) => (typeof value === "number" ? Number(value.toPrecision(6)).toString() : String(value ?? ""));
+
+  function number(value) {
+    if (typeof value !== "number") return String(value ?? "");
+    const size = Math.abs(value);
+    return size && (size < 1e-3 || size >= 1e7) ? String(value.toExponential(3)) : String(Number(value.toPrecision(6)));
+  }
 
   // --- from numbers to Plotly's traces ---------------------------------------------------------------------------
 
-  function hover(view, curve) {
-    const title = (axis) => (axis.title ? plain(axis.title) + " " : "");
-    if (curve.kind === "heat") return "%{customdata}<extra></extra>";
-    if (curve.kind === "bars") return `%{customdata}<br>${title(view.x)}%{x:.4~g}<extra></extra>`;
-    const more = curve.error ? " ± %{error_y.array:.3~g}" : "";
-    const name = view.curves.length > 1 ? "<b>%{fullData.name}</b><br>" : "";
-    return `${name}${title(view.x)}%{x:.6~g}<br>${title(view.y)}%{y:.6~g}${more}<extra></extra>`;
+  // what hovering shows, for each point
+  function labels(view, curve) {
+    if (curve.kind === "heat") return curve.notes.map((row) => row.map(plain));
+    if (curve.kind === "bars") return curve.x.map((x, k) => `${plain(curve.notes[k])}<br>${plain(curve.name)} ${number(x)}`);
+    const name = view.curves.length > 1 ? `<b>${plain(curve.name)}</b><br>` : "";
+    const more = (k) => (curve.error ? ` ± ${number(curve.error[k])}` : "");
+    return curve.x.map((x, k) => `${name}${plain(view.x.title)} ${number(x)}<br>${plain(view.y.title)} ${number(curve.y[k])}${more(k)}`);
   }
 
   function trace(view, curve) {
     const hue = shade(curve.colour);
-    const base = { name: plain(curve.name), x: curve.x, y: curve.y, hovertemplate: hover(view, curve), showlegend: false };
-    const notes = curve.notes && curve.notes.map(plain);
+    const base = { name: plain(curve.name), x: curve.x, y: curve.y, showlegend: false };
+    base.customdata = labels(view, curve);
+    base.hovertemplate = "%{customdata}<extra></extra>";
     if (curve.kind === "heat") {
       const scale = [[0, colour("paper")], [1, shade(0)]];
-      const words = curve.notes.map((row) => row.map(plain));
-      return { ...base, type: "heatmap", z: curve.z, colorscale: scale, showscale: false, xgap: 1, ygap: 1, customdata: words };
+      return { ...base, type: "heatmap", z: curve.z, colorscale: scale, showscale: false, xgap: 1, ygap: 1 };
     }
     if (curve.kind === "bars") {
       const hues = curve.x.map((value) => shade(value >= 0 ? 0 : 1));
-      return { ...base, type: "bar", orientation: "h", marker: { color: hues }, customdata: notes };
+      return { ...base, type: "bar", orientation: "h", marker: { color: hues } };
     }
     const line = { color: hue, dash: curve.dash || "solid", width: 2.2 };
     const marker = { color: hue, size: curve.size || (curve.kind === "marks" ? 9 : 5), symbol: curve.symbol || "circle", line: { width: curve.symbol ? 2.5 : 0 } };
