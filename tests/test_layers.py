@@ -38,7 +38,7 @@ LAYERS = (
         "explain",
     },
     {"evaluation", "explain_display"},
-    {"demo", "console", "experiments", "race", "race_display", "report"},
+    {"demo", "console", "experiments", "race", "race_display", "race_result", "report", "rivals"},
     {"commands"},
     {"cli"},
 )

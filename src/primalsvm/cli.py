@@ -1,4 +1,4 @@
-"""The command line: primalsvm train, tune, predict, certify, evaluate, explain, reproduce, demo.
+"""The command line: primalsvm train, tune, predict, certify, evaluate, compare, explain, reproduce, demo.
 
 Results go to stdout; progress, notes and errors to stderr. Whatever is wrong with the input is one line that begins
 with "error:". The heavy imports (NumPy, SciPy, scikit-learn, Numba) are inside the commands, so that --help is quick.
@@ -15,6 +15,7 @@ except ImportError:
     raise SystemExit('The command line needs typer and rich: pip install "primalsvm[cli]"') from None
 
 from .commands.certify import certify
+from .commands.compare import compare
 from .commands.demo import demo
 from .commands.evaluate import evaluate
 from .commands.explain import explain
@@ -73,6 +74,7 @@ _add(tune, "heart.svm --kernel rbf --picture path.png -o heart.psvm", exit_codes
 _add(predict, "a9a.psvm a9a.t.xz -o labels.txt", "reviews.psvm - --scores < reviews.txt")
 _add(certify, "liblinear.model heart.svm --C 1")
 _add(evaluate, "reviews.tsv --text Phrase --label Sentiment --groups SentenceId --models linear,ordinal")
+_add(compare, "a9a.xz --loss hinge --rivals --picture race.png", "usps.xz --kernel rbf --C 10 --seconds 30")
 _add(explain, 'reviews.psvm --text "a moving film" --picture why.png')
 _add(reproduce, "list", "all --scale full --data-home data")
 _add(demo, "--output demo")

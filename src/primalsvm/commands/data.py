@@ -277,12 +277,17 @@ def kernel_facts(model: Any) -> dict[str, Any]:
     return facts
 
 
-def class_counts(model: LinearSVC | SVC, data: Data) -> dict[str, int]:
+def class_counts_of(data: Data) -> dict[str, int]:
     import numpy as np
 
     assert data.y is not None
     labels, counts = np.unique(data.y, return_counts=True)
-    found = dict(zip(label_texts(labels), counts.tolist(), strict=True))
+    return dict(zip(label_texts(labels), counts.tolist(), strict=True))
+
+
+def class_counts(model: LinearSVC | SVC, data: Data) -> dict[str, int]:
+    """In the model's order."""
+    found = class_counts_of(data)
     return {label: found[label] for label in label_texts(model.classes_)}
 
 
