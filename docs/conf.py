@@ -33,7 +33,7 @@ extensions = [
 ]
 exclude_patterns = ["gallery/**/*.py", "gallery/**/*.ipynb", "_templates"]
 templates_path = ["_templates"]
-smartquotes = False  # a quoted word is an argument as a rule
+smartquotes_action = "D"  # dashes only: a quoted word is an argument as a rule
 default_role = "literal"  # `name` in a docstring is a name
 suppress_warnings = ["config.cache", "ref.python"]  # a function among the options; words of types that are names too
 
@@ -44,8 +44,9 @@ autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say what a parameter is, in words
 napoleon_google_docstring = False
+napoleon_use_param = False  # `X, y : ...` is one line, not two that say the same
 napoleon_use_rtype = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # several in a line, and their last underscore, stay
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

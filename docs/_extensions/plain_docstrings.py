@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 FINISHED = re.compile(r"(``.*?``|`[^`]+`|:\w+:`[^`]+`)")
 ATTRIBUTE = re.compile(r"(?<![\w.\\])([A-Za-z][\w.]*_)(?!\w)(?P<place>\[[^\]]*\])?")
 SECTION = re.compile(r"^-{3,}$")
+TYPE = re.compile(r"\{|ndarray|array|list|dict|int|float|bool|str|callable|sequence|matplotlib|CSR")
 HIDDEN = {"get_metadata_routing", "get_params", "set_params", "score"}
 
 
@@ -47,11 +48,19 @@ def process(app, what, name, obj, options, lines: list[str]) -> None:
             continue
         # a heading of parameters, "name : type", keeps its name as it is: napoleon marks it
         head, colon, rest = line.partition(" : ") if in_sections and not line.startswith(" ") else (line, "", "")
-        if colon:
+        if colon and _is_prose(rest, follows):
+            made += [f"{head} :", f"    {_safe(rest)}"]
+        elif colon:
             made.append(head + colon + _safe(rest))
         else:
             made.append(line if _is_heading(line, in_sections) else _safe(line))
     lines[:] = made
+
+
+def _is_prose(text: str, follows: str) -> bool:
+    """Where a type is expected: a sentence, or one that goes on in the next line."""
+    goes_on = follows.startswith(" ") and follows.strip()[:1].islower() and not TYPE.match(text)
+    return text.endswith(".") or (goes_on and "default=" not in text)
 
 
 def _is_heading(line: str, in_sections: bool) -> bool:

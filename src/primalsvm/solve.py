@@ -228,6 +228,8 @@ def solve(
 ) -> Result:
     """Run `solver` on `problem` until P - D <= tol P, proven by the judge, or until something else ends the run.
 
+    Ctrl-C ends it with status "interrupted" and the best model so far; the caller decides what to raise.
+
     Parameters
     ----------
     tol : relative duality gap to reach.
@@ -238,8 +240,6 @@ def solve(
     start : a point to start from, for instance that of a problem with a similar C.
     verbose : a name to print one line per certificate under; "" prints nothing.
     free_work : multiplications within which a problem is solved as far as float64 goes, whatever the tolerance.
-
-    Ctrl-C ends the run with status "interrupted" and the best model so far; the caller decides what to raise.
     """
     check_accepts(problem, solver)
     judge = Judge(problem, tol, certify_every, free_work)
