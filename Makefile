@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 BENCH := .venv-bench
 
-.PHONY: demo test browser lint bench bench-linear bench-kernel bench-large bench-tuning bench-phrases bench-ordinal bench-hyperpass bench-out-of-core fuzz clean
+.PHONY: demo docs test browser lint bench bench-linear bench-kernel bench-large bench-tuning bench-phrases bench-ordinal bench-hyperpass bench-out-of-core fuzz clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -109,6 +109,12 @@ def test_links_between_files_of_the_repository_lead_somewhere():
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_every_target_of_make_is_made_whatever_files_there_are():
+    text = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([\w-]+):", text, re.MULTILINE))
+    assert targets == set(re.search(r"^\.PHONY: (.*)", text, re.MULTILINE)[1].split())  # docs is a folder
+
+
 # --- the site ---------------------------------------------------------------------------------------------------------
 
 
