@@ -233,6 +233,18 @@ def test_every_kind_of_model_has_a_report(model, classes, light, tmp_path):
     assert len(found.all("figure")) == 3 + linear + (classes > 20)
 
 
+def test_hundreds_of_binary_problems_stay_within_the_limit(tmp_path):
+    """435 pairs, beside 4.8 MB that the library takes."""
+    X, y = blobs(30, 150, 3)
+    model = LinearSVC(multi_class="ovo").fit(X, y)
+    path = training_report(model, X, y, tmp_path / "r.html", test=(X, y))
+    assert path.stat().st_size < 5_200_000
+    bounds, _, margins, confusions, _ = numbers(path)
+    assert len(bounds[0]["keys"]) == len(margins[0]["keys"]) == 40
+    counts = confusion_matrix(y, model.predict(X))
+    assert confusions[0]["curves"][0]["counts"] == counts.tolist()
+
+
 def test_the_figures_are_those_of_scikit_learn(light, tmp_path):
     X, y = blobs(3, 240)
     model = LinearSVC().fit(X[:120], y[:120])

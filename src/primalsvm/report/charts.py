@@ -13,6 +13,7 @@ import numpy as np
 from ..experiments.lab import Plot
 
 POINTS = 12_000  # in one view: beyond that nobody sees more, and the file grows
+MOST = 40  # binary problems in a chart: a hundred classes have 4950 pairs
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 PALETTE = 8  # colours of page.css
 
@@ -126,14 +127,14 @@ def bars(label: str, names: Sequence[str], values: Sequence[float], title: str) 
     return view
 
 
-def heat(title: str, names: Sequence[str], counts: np.ndarray, notes: list[list[str]]) -> View:
-    """A matrix as shades, by the share of each row."""
+def heat(title: str, names: Sequence[str], counts: np.ndarray) -> View:
+    """Counts as shades, by the root of the share of each row: rare mistakes are seen too."""
     ticks = [shorten(name, 14) for name in names]
     view = View("", {"title": "predicted", "ticks": ticks}, {"title": "true", "ticks": ticks, "reversed": True})
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     places = list(range(len(names)))
-    curve = {"name": title, "kind": "heat", "colour": 0, "x": places, "y": places, "notes": notes}
-    view.curves = [curve | {"z": np.round(share, 4).tolist()}]
+    curve = {"name": title, "kind": "heat", "colour": 0, "x": places, "y": places, "names": list(names)}
+    view.curves = [curve | {"counts": counts.tolist(), "z": np.round(np.sqrt(share), 3).tolist()}]
     view.height = 480
     found = np.diag(share)
     view.summary = f"{len(names)} classes, of which between {found.min():.1%} and {found.max():.1%} are found."

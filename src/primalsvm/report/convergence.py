@@ -6,7 +6,7 @@ import numpy as np
 
 from ..certificate import relative_gap
 from ..solve import Record
-from .charts import View, summarise
+from .charts import MOST, View, summarise
 from .page import Page
 from .story import Story
 
@@ -20,7 +20,7 @@ def write_convergence(page: Page, story: Story) -> None:
     # the largest gaps first: where there are many curves these are shown, in colours of their own
     order = np.argsort([-one.relative_gap for one in story.certificates], kind="stable")
     names = [part.name for part in story.parts]
-    histories = {names[k]: runs[k] for k in order}
+    histories = {names[k]: runs[k] for k in order[:MOST]}
     page.section("Convergence")
     shown = {axis: title for axis, title in AXES.items() if any(getattr(run[-1], axis) > 0 for run in runs)}
     if not shown:
@@ -30,7 +30,8 @@ def write_convergence(page: Page, story: Story) -> None:
     if len(names) > 1:
         text += " Solid: the model's objective, dashed: the lower bound of the same binary problem."
     if len(names) > CURVES:
-        text += f" The {CURVES} problems with the largest gaps are shown; the buttons show the others."
+        others = "the others" if len(names) <= MOST else f"{MOST - CURVES} others of the {len(names)} in all"
+        text += f" The {CURVES} problems with the largest gaps are shown; the buttons show {others}."
     views = [_bounds(histories, axis, title) for axis, title in shown.items()]
     page.chart("The bounds close on the optimum", views, text)
     text = "What is proven at each moment: the model is at most this fraction of its objective above the optimum."

@@ -6,7 +6,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from ..experiments.lab import Table
 from ..losses import make_loss
-from .charts import View
+from .charts import MOST, View
 from .page import Page
 from .story import Rows, Story
 
@@ -22,13 +22,18 @@ def write_margins(page: Page, story: Story) -> None:
         f"The margin y f(x) of a row is how far it is on the right side: below 0 it is wrong, below {free:g} it costs.",
     )
     groups = {rows.name: _groups(story, rows) for rows in (story.training, story.test) if rows is not None}
+    # those with most errors first: where there are many these are shown
+    wrong = {name: -float(np.mean(margins < 0)) for name, margins in groups["training"].items() if len(margins)}
+    first = sorted(wrong, key=lambda name: wrong[name])[:MOST] if len(wrong) > CURVES else list(wrong)
     views, shares = [], []
     for name, group in groups.items():
         together = np.concatenate(list(group.values()))
         if len(together):
-            views.append(_histogram(f"{name} rows", group, free))
+            views.append(_histogram(f"{name} rows", {part: group[part] for part in first}, free))
             shares.append(f"{name}: {_shares(together, free)}")
     several = "" if len(story.classes) == 2 else " In each binary problem, of its own rows."
+    if len(wrong) > CURVES:
+        several += f" The {CURVES} problems with most errors in training are shown; the buttons show others."
     page.chart("Distribution of the margins", views, f"{'; '.join(shares)}.{several}")
 
 

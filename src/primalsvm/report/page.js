@@ -20,9 +20,11 @@
 
   // --- from numbers to Plotly's traces ---------------------------------------------------------------------------
 
+  const mistake = (curve, i, j) => `${curve.names[i]} taken for ${curve.names[j]}: ${curve.counts[i][j]}`;
+
   // what hovering shows, for each point
   function labels(view, curve) {
-    if (curve.kind === "heat") return curve.notes.map((row) => row.map(plain));
+    if (curve.kind === "heat") return curve.counts.map((row, i) => row.map((_, j) => plain(mistake(curve, i, j))));
     if (curve.kind === "bars") return curve.x.map((x, k) => `${plain(curve.notes[k])}<br>${plain(curve.name)} ${number(x)}`);
     const name = view.curves.length > 1 ? `<b>${plain(curve.name)}</b><br>` : "";
     const more = (k) => (curve.error ? ` ± ${number(curve.error[k])}` : "");
@@ -241,10 +243,10 @@
         return row;
       };
       const view = this.view;
-      details.querySelector("thead").replaceChildren(cells("th", ["", view.x.title || "x", view.y.title || "y"]));
+      details.querySelector("thead").replaceChildren(cells("th", view.curves[0]?.kind === "heat" ? ["true", "predicted", "rows"] : ["", view.x.title || "x", view.y.title || "y"]));
       for (const curve of view.curves) {
         if (curve.kind === "heat") {
-          curve.notes.flat().forEach((note, k) => curve.z.flat()[k] && body.append(cells("td", [note, "", number(curve.z.flat()[k])])));
+          curve.counts.forEach((row, i) => row.forEach((count, j) => count && body.append(cells("td", [curve.names[i], curve.names[j], count]))));
         } else curve.x.forEach((x, k) => body.append(cells("td", curve.notes ? [curve.notes[k], number(x), ""] : [curve.name, number(x), number(curve.y[k])])));
       }
     }

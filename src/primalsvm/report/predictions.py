@@ -9,6 +9,7 @@ from .page import Page
 from .story import Story
 
 MATRIX = 20  # classes up to which the confusion matrix is a table
+SHADES = 150  # classes up to which it is shades
 
 
 def write_predictions(page: Page, story: Story) -> None:
@@ -65,8 +66,8 @@ def _figures(classes: list[str], counts: np.ndarray) -> tuple[list[list[str]], f
 
 def _confusions(page: Page, classes: list[str], counts: np.ndarray) -> None:
     """Many classes: shades to hover, and the most frequent mistakes as a table."""
-    notes = [[f"{a} taken for {b}: {counts[i, j]:,}" for j, b in enumerate(classes)] for i, a in enumerate(classes)]
-    page.chart("Confusion matrix", [heat("Confusion matrix", classes, counts, notes)], "Shades are shares of each row.")
+    if len(classes) <= SHADES:
+        page.chart("Confusion matrix", [heat("rows", classes, counts)], "Shades are roots of the shares of each class.")
     wrong = counts - np.diag(np.diag(counts))
     order = [(i, j) for i, j in zip(*np.unravel_index(np.argsort(-wrong, axis=None)[:15], counts.shape), strict=True)]
     lines = [

@@ -26,6 +26,7 @@ from .predictions import write_features, write_predictions
 from .search import standard_errors, write_search
 from .story import About, Story, listen
 
+LINES = 300  # of the table of binary problems
 WORDS = {"ovr": "one class against the rest", "ovo": "one class against one", True: "free", False: "none"}
 
 
@@ -211,4 +212,9 @@ def _write_certificate(page: Page, story: Story) -> None:
             for part, one, k in zip(story.parts, proof.parts, support, strict=True)
         ]
         header = ["binary problem", "rows", "support vectors", "upper bound", "lower bound", "relative gap"]
-        page.table(Table("The proof of each binary problem", header, lines))
+        title = "The proof of each binary problem"
+        if len(lines) > LINES:
+            worst = np.argsort([-one.relative_gap for one in proof.parts], kind="stable")[:LINES]
+            title = f"Proofs of the {LINES} binary problems with the largest gaps, of {len(lines):,}"
+            lines = [lines[k] for k in worst]
+        page.table(Table(title, header, lines))
