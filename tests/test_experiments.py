@@ -97,7 +97,7 @@ def test_data_made_up_has_the_sizes_of_the_real(name):
 
 
 @public
-@pytest.mark.parametrize("name", ["usps", "a9a", "german"])
+@pytest.mark.parametrize("name", ["a9a", "german"])
 def test_the_sizes_are_those_of_the_files(name):
     facts, bench = data.SETS[name], Lab("full", HOME)
     found = data.load(bench, name)
