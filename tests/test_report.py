@@ -484,6 +484,15 @@ def test_reproduce_writes_a_report(light, tmp_path):
     assert len(found.all("figure")) >= 2
 
 
+def test_compare_writes_a_report(files, light, tmp_path):
+    report = tmp_path / "r.html"
+    options = ["--solvers", "newton,smo", "--seconds", "2", "--report", report, "--json"]
+    said = json.loads(done("compare", files / "it's.svm", *options).stdout)
+    found = outline(report)
+    assert said["report"] == str(report) and said["recommendation"] in found.text and found.heads[0][1] == "it's.svm"
+    assert "--solvers newton,smo" in found.text and "smo needs a kernel" in found.text
+
+
 def test_what_cannot_be_written_is_said_before_the_work(files, monkeypatch, tmp_path):
     assert "there is no folder" in refusal("train", files / "it's.svm", "--report", tmp_path / "no" / "r.html")
     assert "input too" in refusal("train", files / "test.svm", "--report", files / "test.svm")

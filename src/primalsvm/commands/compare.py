@@ -26,9 +26,11 @@ from .options import (
     MinCount,
     MultiClass,
     Ngrams,
+    Report,
     Seed,
     Text,
 )
+from .report import check_report, command_line
 from .train import make_model
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 
 def compare(
+    context: typer.Context,
     data: DataPath,
     label: Label = None,
     labels: Labels = None,
@@ -67,6 +70,7 @@ def compare(
     jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="The same, a JSON object a line.")] = None,
     jobs: Jobs = 1,
     seed: Seed = None,
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Race the solvers on your data, and say which one to take.
@@ -77,6 +81,7 @@ def compare(
     with one_line_errors(), Progress() as progress:
         for output in (picture, csv, jsonl):
             check_output(output, data, labels)
+        check_report(report, data, labels, picture, csv, jsonl)
         if picture is not None:
             from ..display import _pyplot
 
@@ -123,17 +128,24 @@ def compare(
             result.to_csv(csv)
         if jsonl is not None:
             result.to_jsonl(jsonl)
-        progress.stop()
-        report = {
+        files = {"picture": picture, "csv": csv, "jsonl": jsonl, "report": report}
+        facts = {
             **data_facts(data, training, words),
             "classes": class_counts_of(training),
             "problem": f"{model.loss}, C {C:g}, {result.runners[0].problem}",
-            **{name: str(path) for name, path in (("picture", picture), ("csv", csv), ("jsonl", jsonl)) if path},
+            **{name: str(path) for name, path in files.items() if path},
         }
+        if report is not None:
+            from ..report import race_report
+
+            shown = facts | {"classes": len(facts["classes"])}
+            about = {name: value for name, value in shown.items() if name not in files}
+            race_report(result, report, title=data.name, facts=about, command=command_line(context))
+        progress.stop()
         if as_json:
-            print_report(report | _facts(result), True)
+            print_report(facts | _facts(result), True)
         else:
-            print_report(report, False)
+            print_report(facts, False)
             print_race(result)
     raise typer.Exit(130 if result.interrupted else 0)
 
