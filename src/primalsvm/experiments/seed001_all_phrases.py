@@ -59,7 +59,7 @@ def contradictions(X: sp.csr_matrix, y: np.ndarray) -> int:
 
 def run(lab: Lab) -> Outcome:
     data = phrases(lab, lab.pick(250, None, None))
-    rows = tables_of(lab, data, kernels=False, rounds=lab.pick(1, 2, 3))
+    rows = tables_of(lab, data, kernels=False, rounds=lab.pick(1, 2, 2))
     curves = {}
     for protocol, name in PROTOCOLS.items():
         found = pick(rows, protocol=protocol, features="binary", classes=2)
@@ -99,9 +99,11 @@ def verdicts(lab: Lab, data: Phrases, rows: list[Row]) -> list[Verdict]:
         for k in (2, 5)
         for f in ("binary", "count")
     ]
-    counted = [
-        abs(accuracy(m, k) - accuracy(m, k, features="count")) for m in (GRADIENT, PEGASOS, NEWTON) for k in (2, 5)
-    ]
+    counted = {
+        m: max(abs(accuracy(m, k) - accuracy(m, k, features="count")) for k in (2, 5))
+        for m in (GRADIENT, PEGASOS, NEWTON)
+    }
+    unsolved = max(row.gap for row in pick(rows, model=GRADIENT, protocol="random"))
     newton = pick(rows, model=NEWTON, protocol="random", features="binary", classes=2)[0]
     contradicting = contradictions(X, labels(data, 2))
     facts = (X.shape[0], X.shape[1], X.nnz / X.shape[0], X.nnz / X.shape[1])
@@ -132,8 +134,10 @@ def verdicts(lab: Lab, data: Phrases, rows: list[Row]) -> list[Verdict]:
         measured(
             lab,
             "Binary features and counts give the same accuracy.",
-            max(counted) <= 0.5,
-            f"They differ by {max(counted):.2f} % at most, by random rounds.",
+            max(counted[PEGASOS], counted[NEWTON]) <= 0.5,
+            f"By random rounds they differ by {counted[PEGASOS]:.2f} % with Pegasos, which the paper has, by "
+            f"{counted[NEWTON]:.2f} % with Newton, and by {counted[GRADIENT]:.2f} % with gradient descent, which is "
+            f"unsolved (gap {unsolved:.0e}).",
         ),
         measured(
             lab,

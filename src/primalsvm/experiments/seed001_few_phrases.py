@@ -7,8 +7,8 @@ and without.
 Claims: Pegasos equals gradient descent, and is quicker; Newton's method equals them with five classes but is
 outperformed by both with two; it takes significantly longer without superior results; Pegasos is the most successful.
 
-Expected: with so few sentences nothing much can be told apart from the most frequent class, which the paper does not
-mention. Newton takes a fraction of a second.
+Expected: the paper's figure with two classes is that of the most frequent class, which it does not mention. By random
+rounds an SVM is a little better than that, by sentence none is. Newton takes a fraction of a second.
 """
 
 import numpy as np
@@ -75,8 +75,8 @@ def verdicts(lab: Lab, data: Phrases, rows: list[Row]) -> list[Verdict]:
     return [
         measured(
             lab,
-            f"The paper's {BEST[2]:.1f} and {BEST[5]:.1f} % are what its SVMs learn from 1000 phrases.",
-            all(BEST[k] > share[k] + 1 for k in (2, 5)),
+            f"The paper's {BEST[2]:.1f} and {BEST[5]:.1f} % show that its SVMs learn from 1000 phrases.",
+            all(BEST[k] > max(share[k], accuracy(MAJORITY, k)) + 1 for k in (2, 5)),
             f"The most frequent class has {share[2]:.1f} % with two classes and {share[5]:.1f} % with five, of the "
             "first "
             f"{len(data.labels)} phrases. Random rounds, two: {beside(2)}; five: {beside(5)}. By sentence, two: "
