@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from dataclasses import fields
+from inspect import Parameter, signature
 
 import matplotlib
 import numpy as np
@@ -14,8 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from primalsvm import SVCCV, LinearSVC, LinearSVCCV, Record
+from primalsvm import SVCCV, LinearSVC, LinearSVCCV, OrdinalSVC, Record, TunedSVC
 from primalsvm.display import BoundaryDisplay, ConvergenceDisplay, MarginDisplay, PathDisplay, TrainingDisplay
+from primalsvm.explain_display import ContributionsDisplay, WeightsDisplay
+from primalsvm.race_display import RaceDisplay
+from primalsvm.relevance import RelevanceDisplay
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -410,3 +415,83 @@ def test_the_path_of_a_linear_search_in_axes_of_ones_own():
     assert shown.ax_ is ax and len(shown.lines_) == 1 and ax.get_ylabel() == "f1_macro"
     with pytest.raises(TypeError, match="LinearSVCCV and SVCCV"):
         PathDisplay.from_estimator(LinearSVC().fit(X3, Y3))
+
+
+# all displays ---------------------------------------------------------------------------------------------------------
+def display_cases():
+    """(display, a model, what from_estimator takes besides it, options, how many axes it needs)"""
+    linear, search = LinearSVC("hinge", max_iter=100_000), SVCCV(Cs=2, gammas=2)
+    race = {"solvers": ["newton"], "seconds": 60.0}
+    return {
+        "ConvergenceDisplay": (ConvergenceDisplay, linear, (), {}, 2),
+        "BoundaryDisplay": (BoundaryDisplay, linear, (X2, Y2), {"resolution": 10}, 1),
+        "MarginDisplay": (MarginDisplay, linear, (X2, Y2), {}, 1),
+        "PathDisplay": (PathDisplay, search, (), {}, 1),
+        "TrainingDisplay": (TrainingDisplay, linear, (X2, Y2), {"iterations": 2}, 4),
+        "RelevanceDisplay": (RelevanceDisplay, TunedSVC(max_iter=1), (), {}, 1),
+        "WeightsDisplay": (WeightsDisplay, linear, (), {}, 1),
+        "ContributionsDisplay": (ContributionsDisplay, linear, (X2[0],), {}, 1),
+        "RaceDisplay": (RaceDisplay, linear, (X2, Y2), race, 2),
+    }
+
+
+@pytest.mark.parametrize("name", display_cases())
+def test_displays_follow_scikit_learn(name):
+    """XDisplay.from_estimator(estimator, ..., ax=None) draws by plot(ax=None), which leaves ax_ and figure_."""
+    kind, model, arguments, options, count = display_cases()[name]
+    parameters = signature(kind.from_estimator).parameters
+    assert next(iter(parameters)) == "estimator"
+    assert parameters["ax"].kind is Parameter.KEYWORD_ONLY and parameters["ax"].default is None
+    assert signature(kind.plot).parameters["ax"].default is None
+    assert kind.__doc__ and kind.from_estimator.__doc__ and kind.plot.__doc__
+    model = clone(model).fit(X2, Y2)
+    shown = kind.from_estimator(model, *arguments, **options)
+    assert isinstance(shown, kind)
+    render(shown)
+    axes = list(shown.ax_.values()) if isinstance(shown.ax_, dict) else list(np.atleast_1d(shown.ax_))
+    assert all(ax.figure is shown.figure_ for ax in axes)
+    if name == "TrainingDisplay":
+        count = len(axes)
+    assert len(axes) == count
+    # what it holds can be drawn again, on axes of one's own, and made again from its constructor's arguments
+    figure, mine = plt.subplots(count)
+    again = kind(*(getattr(shown, field.name) for field in fields(kind) if field.init))
+    assert not hasattr(again, "ax_") and again.plot(ax=mine) is again
+    drawn = list(again.ax_.values()) if isinstance(again.ax_, dict) else list(np.atleast_1d(again.ax_))
+    assert drawn == list(np.atleast_1d(mine)) and again.figure_ is figure
+    if count > 1:
+        with pytest.raises(ValueError, match=rf"ax must be None or {count} matplotlib axes.*got 1"):
+            again.plot(ax=plt.subplots()[1])
+
+
+def test_no_display_is_forgotten():
+    import importlib
+    import pkgutil
+
+    import primalsvm
+
+    found = set()
+    for module in pkgutil.iter_modules(primalsvm.__path__):
+        if "display" in module.name or module.name == "relevance":
+            found |= {name for name in vars(importlib.import_module(f"primalsvm.{module.name}")) if "Display" in name}
+    assert found == set(display_cases())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LinearSVCCV(Cs=2), SVCCV(Cs=2, gammas=2), TunedSVC(max_iter=1), OrdinalSVC(), make_pipeline(OrdinalSVC())],
+    ids=str,
+)
+def test_convergence_of_models_inside_models(model):
+    display = ConvergenceDisplay.from_estimator(clone(model).fit(X3, Y3 == "setosa"))
+    render(display)
+    assert list(display.lines_) == [""]
+    several = ConvergenceDisplay.from_estimator(clone(model).fit(X3, IRIS.target))
+    assert len(several.lines_) == (2 if "Ordinal" in str(model) else 3)
+
+
+def test_labels_of_classes_in_an_order_of_their_own():
+    order = ["virginica", "setosa", "versicolor"]
+    model = OrdinalSVC(classes=order).fit(X3, Y3)
+    display = BoundaryDisplay.from_estimator(model, X3, Y3, support=[], resolution=10)
+    assert [order[k] for k in display.labels] == list(Y3)

@@ -19,7 +19,7 @@ from test_cli import done, refusal, run
 
 from primalsvm import SVC, LinearSVC, OrdinalSVC, Record, as_chunks, certify
 from primalsvm.certificate import relative_gap
-from primalsvm.race import _quietly, _together, race
+from primalsvm.race import _quietly, _Theirs, _together, race
 from primalsvm.race_display import RaceDisplay
 from primalsvm.race_result import SHORT, Fit, Race, Runner, percent
 from primalsvm.rivals import RIVALS
@@ -195,6 +195,14 @@ def test_others_are_judged_as_certify_does(estimator, X, y, names):
             assert result.distance(runner, fit.last) >= relative_gap(proof.primal, proof.reachable) - 1e-9
             assert relative_gap(proof.primal, proof.dual) >= 1 - proof.reachable / proof.primal - 1e-9
         assert math.isnan(fit.last.passes)
+
+
+def test_a_wrong_guess_of_their_speed_stops_none_too_early(monkeypatch):
+    monkeypatch.setattr(_Theirs, "warm_up", lambda self, X, y: setattr(self, "rate", 1e3))
+    result = race(X2, Y2, estimator=LinearSVC("hinge"), solvers=["newton"], rivals=True)
+    fits = result["sklearn LinearSVC"].fits
+    assert {fit.status for fit in fits} == {"converged"} and result.gap("sklearn LinearSVC") <= 1e-6
+    assert fits[-1].last.iteration > 10
 
 
 def test_another_problem_is_named_and_has_its_own_bound(two):

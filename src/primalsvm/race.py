@@ -363,15 +363,14 @@ class _Theirs:
         self.rate = (time.perf_counter() - begin) / _iterations(model) * self.course.n / len(y)
 
     def climb(self, tol: float) -> bool:
-        max_iter = int(min(max(self.course.limit / self.rate, 10), self.kind.most))
-        model = self._make(tol, max_iter, self.course.n)
-        begin = time.perf_counter()
-        _quietly(lambda: model.fit(self.course.X, self.course.y))
-        seconds = time.perf_counter() - begin
-        steps = _iterations(model)
-        self.rate = seconds / steps
+        stopped, seconds = True, 0.0
+        # what an iteration takes is guessed from fewer rows or a looser tolerance: none may be stopped much too early
+        while stopped and seconds <= self.course.limit / 2:
+            max_iter = int(min(max(self.course.limit / self.rate, 10), self.kind.most))
+            seconds, model = self._fit(tol, max_iter)
+            steps = _iterations(model)
+            self.rate, stopped = seconds / steps, max_iter <= steps < self.kind.most
         record = self._judge(model, seconds, steps)
-        stopped = np.max(model.n_iter_) >= max_iter
         best = min((fit.last.primal for fit in self.runner.fits), default=math.inf)
         self.idle = 0 if record.primal < best * (1 - 1e-9) else self.idle + 1
         near = relative_gap(record.primal, self.course.bounds[self.runner.problem]) <= min(self.course.targets)
@@ -380,10 +379,13 @@ class _Theirs:
         return not (near or late or self.idle > 1)
 
     def again(self, fit: Fit) -> float:
-        model = self._make(fit.tol, self.kind.most, self.course.n)
+        return self._fit(fit.tol, self.kind.most)[0]
+
+    def _fit(self, tol: float, max_iter: int) -> tuple[float, Any]:
+        model = self._make(tol, max_iter, self.course.n)
         begin = time.perf_counter()
         _quietly(lambda: model.fit(self.course.X, self.course.y))
-        return time.perf_counter() - begin
+        return time.perf_counter() - begin, model
 
     def _make(self, tol: float, max_iter: int, n: int) -> Any:
         return self.kind.make(self.course.estimator, tol=tol, max_iter=max_iter, n=n, seed=self.course.seed % 2**31)
@@ -401,5 +403,5 @@ class _Theirs:
 
 
 def _iterations(model: Any) -> int:
-    """LIBSVM counts those of each pair of classes."""
-    return max(1, int(np.sum(model.n_iter_)))
+    """Of one binary problem, the most; LIBSVM counts those of each."""
+    return max(1, int(np.max(model.n_iter_)))
