@@ -16,7 +16,7 @@ from ..ordinal_svc import OrdinalSVC
 from ..svc import SVC
 from ..text import bag_of_words
 from .data import Phrases
-from .lab import Lab, Table
+from .lab import Lab, Plot, Table
 
 PROTOCOLS = {"random": "random 90/10", "sentence": "by sentence"}
 GRADIENT, PEGASOS, NEWTON, RBF = "gradient descent", "Pegasos", "Newton, linear", "Newton, rbf"
@@ -119,3 +119,16 @@ def as_tables(title: str, rows: list[Row], paper: dict[tuple[str, int, str], tup
             lines.append([row.model, str(row.classes), row.features, *theirs, ours, f"{row.seconds:.2f}", gap])
         tables.append(Table(f"{title}, split: {name}", header, lines))
     return tables
+
+
+def pictures(rows: list[Row]) -> list[Plot]:
+    """For each number of classes: a point for each model, by each protocol and with each kind of features."""
+    plots = []
+    for classes in (2, 5):
+        curves = {}
+        for model in dict.fromkeys(row.model for row in rows):
+            found = pick(rows, model=model, classes=classes)
+            curves[model] = (np.array([row.seconds for row in found]), np.array([row.accuracy for row in found]))
+        title = f"{classes} classes, all splits and features"
+        plots.append(Plot(title, "seconds of a fit", "accuracy, %", curves, log_x=True, marks=True))
+    return plots

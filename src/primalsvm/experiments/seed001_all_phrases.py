@@ -19,17 +19,17 @@ import scipy.sparse as sp
 from ..evaluation import MAJORITY
 from .data import Phrases, phrases
 from .judged import measured
-from .lab import Lab, Outcome, Plot, Verdict
+from .lab import Lab, Outcome, Verdict
 from .phrase_tables import (
     GRADIENT,
     NEWTON,
     PEGASOS,
-    PROTOCOLS,
     Row,
     as_tables,
     labels,
     majority,
     pick,
+    pictures,
     tables_of,
     words,
 )
@@ -60,14 +60,9 @@ def contradictions(X: sp.csr_matrix, y: np.ndarray) -> int:
 def run(lab: Lab) -> Outcome:
     data = phrases(lab, lab.pick(250, None, None))
     rows = tables_of(lab, data, kernels=False, rounds=lab.pick(1, 2, 2))
-    curves = {}
-    for protocol, name in PROTOCOLS.items():
-        found = pick(rows, protocol=protocol, features="binary", classes=2)
-        curves[name] = (np.array([row.seconds for row in found]), np.array([row.accuracy for row in found]))
-    plot = Plot(
-        "Two classes: accuracy against seconds", "seconds of a fit", "accuracy, %", curves, log_x=True, marks=True
+    return Outcome(
+        verdicts(lab, data, rows), as_tables(f"Table 3: {len(data.labels)} phrases", rows, PAPER), pictures(rows)
     )
-    return Outcome(verdicts(lab, data, rows), as_tables(f"Table 3: {len(data.labels)} phrases", rows, PAPER), [plot])
 
 
 def verdicts(lab: Lab, data: Phrases, rows: list[Row]) -> list[Verdict]:

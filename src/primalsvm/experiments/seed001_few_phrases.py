@@ -16,8 +16,21 @@ import numpy as np
 from ..evaluation import MAJORITY
 from .data import Phrases, phrases
 from .judged import measured
-from .lab import Lab, Outcome, Plot, Verdict
-from .phrase_tables import GRADIENT, NEWTON, PEGASOS, PROTOCOLS, RBF, Row, as_tables, first, majority, pick, tables_of
+from .lab import Lab, Outcome, Verdict
+from .phrase_tables import (
+    GRADIENT,
+    NEWTON,
+    PEGASOS,
+    PROTOCOLS,
+    RBF,
+    Row,
+    as_tables,
+    first,
+    majority,
+    pick,
+    pictures,
+    tables_of,
+)
 
 PAPER = {
     (GRADIENT, 2, "binary"): (0.8343, 1),
@@ -39,16 +52,8 @@ def run(lab: Lab) -> Outcome:
     everything = phrases(lab, lab.pick(250, 1_000_000, None))  # the first of all, not of a sample
     data = first(everything, lab.pick(250, 1000, 1000))
     rows = tables_of(lab, data, kernels=True, rounds=lab.pick(1, 10, 10))
-    curves = {}
-    for classes in (2, 5):
-        for protocol, name in PROTOCOLS.items():
-            found = pick(rows, protocol=protocol, features="binary", classes=classes)
-            values = np.array([row.accuracy for model in MODELS for row in found if row.model == model])
-            curves[f"{classes} classes, {name}"] = (np.arange(1, len(values) + 1), values)
-    names = ", ".join(f"{number} {name}" for number, name in enumerate(MODELS, start=1))
-    plot = Plot("Accuracy on few phrases, binary features", names, "accuracy, %", curves, marks=True)
     title = f"Table 4: the first {len(data.labels)} phrases"
-    return Outcome(verdicts(lab, data, rows), as_tables(title, rows, PAPER), [plot])
+    return Outcome(verdicts(lab, data, rows), as_tables(title, rows, PAPER), pictures(rows))
 
 
 def verdicts(lab: Lab, data: Phrases, rows: list[Row]) -> list[Verdict]:
