@@ -10,7 +10,7 @@ the wider the kernel, the more steps; for sigma = 1 K is nearly the identity and
 the error is not so good: 2 or 4 is better. Without the preconditioner the error at sigma = 4 is still 1.84 % after 256
 steps. For least squares the steps are those of conjugate gradients on w.
 
-Expected: all hold but the 1.84 %, which depends on lambda.
+Expected: all hold but the figure of 1.84 %, which depends on lambda and on the test part.
 """
 
 import numpy as np
@@ -80,8 +80,8 @@ def same_steps() -> float:
 def run(lab: Lab) -> Outcome:
     data, steps = digits(lab, lab.pick(200, 2000, 7291)), lab.pick(32, STEPS, STEPS)
     marks = [k for k in (1, 10, 100, steps) if k <= steps]
-    rows, excess, errors, trained, plain = [], {}, {}, {}, 0.0
-    identity = 0.0
+    rows, excess, errors, trained = [], {}, {}, {}
+    identity = plain = plain_excess = 0.0
     for number, sigma in enumerate(SIGMAS):
         lab.tell(f"sigma = {sigma:g}", number / len(SIGMAS))
         K, K_test = gaussian(data.X, sigma=sigma), gaussian(data.X_test, data.X, sigma)
@@ -94,7 +94,11 @@ def run(lab: Lab) -> Outcome:
             identity = float((K.sum() - len(K)) / len(K))  # mean of the sums of |entries| beside the diagonal
         if sigma == 4.0:
             lab.tell("without the preconditioner", (number + 0.5) / len(SIGMAS))
-            plain = error(K_test @ without_preconditioner(problem, K, 2 * steps), data.y_test)
+            beta = without_preconditioner(problem, K, 2 * steps)
+            plain, plain_excess = (
+                error(K_test @ beta, data.y_test),
+                problem.primal(beta, 0.0) / best.certificate.dual - 1,
+            )
         cells = [f"{100 * wrong[k]:.2f} ({excess[sigma][k]:.0e})" for k in marks]
         rows.append([f"{sigma:g}", *cells, f"{100 * trained[sigma]:.2f}"])
     needed = [int(np.argmax(excess[s] <= CLOSE)) if (excess[s] <= CLOSE).any() else steps + 1 for s in SIGMAS]
@@ -134,10 +138,16 @@ def run(lab: Lab) -> Outcome:
             f"{', '.join(f'{100 * trained[s]:.2f}' for s in SIGMAS)} % for sigma = {listed}.",
         ),
         Verdict(
-            "The preconditioner is really helpful: without it the error at sigma = 4 is 1.84 % after 256 steps.",
+            "The preconditioner, which comes at no extra cost, is really helpful.",
+            measured and bool(plain_excess > 2 * excess[4.0][-1]),
+            f"sigma = 4: {plain_excess:.1e} above the optimum after {2 * steps} steps without it, "
+            f"{excess[4.0][-1]:.1e} after {steps} with it.",
+        ),
+        Verdict(
+            "Without it the test error at sigma = 4 is still 1.84 % after 256 steps, more than with it.",
             measured and bool(100 * (plain - trained[4.0]) > one_more),
             f"{100 * plain:.2f} % after {2 * steps} steps without it, {100 * errors[4.0][-1]:.2f} % after {steps} with "
-            f"it, {100 * trained[4.0]:.2f} % fully trained.",
+            f"it, {100 * trained[4.0]:.2f} % fully trained: 1.84 % is not reached by any here, on the usual test part.",
         ),
         Verdict(
             "For least squares the steps on beta with it are those on w.",
