@@ -49,6 +49,20 @@ def refusal(*args):
     return result.stderr
 
 
+@pytest.mark.parametrize("labels", [["a", "b"], ["1", "2"]], ids=["words", "numbers"])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_the_column_that_the_model_does_not_know_is_that_of_the_labels(labels, ending, tmp_path):
+    mark, rng = {"csv": ";", "tsv": "\t"}[ending], np.random.default_rng(0)
+    lines = [mark.join([f"{x:.3f}", labels[int(x > 0)], f"{z:.3f}"]) for x, z in rng.normal(size=(40, 2))]
+    path, model = tmp_path / f"data.{ending}", tmp_path / "model.psvm"
+    path.write_text("\n".join([mark.join(["x", "verdict", "z"]), *lines]) + "\n")
+    done("train", path, "--label", "verdict", "-o", model)
+    result = done("predict", model, path)
+    assert len(result.stdout.split()) == 40 and "error rate" in result.stderr
+    path.write_text("\n".join([mark.join(["x", "verdict", "z", "more"]), *(f"{line}{mark}0" for line in lines)]) + "\n")
+    assert str(path) in refusal("predict", model, path)  # two columns too many: which are the labels?
+
+
 def read(path, **facts):
     samples = read_data(path, **facts)
     return samples.X, samples.y

@@ -299,8 +299,7 @@ def _read_csv(
     raw = stream.read().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     blank = len(raw) - len(raw.lstrip(b"\n"))
     first, _, rest = raw[blank:].partition(b"\n")
-    if delimiter is None:  # semicolons are what spreadsheets write where the comma is the decimal point
-        delimiter = max(",;\t", key=lambda mark: first.count(mark.encode()))
+    delimiter = delimiter or _delimiter_of(first)
     row = _first_row(first, delimiter)
     header = _is_header(row, label)
     if header and "" in row:
@@ -318,6 +317,21 @@ def _read_csv(
     )
     X, y = table.parse_plain() or table.parse_cells()
     return Data(X, y, tuple(name for j, name in enumerate(row) if j != at) if header else None)
+
+
+def columns_of(path: Path, format: str | None = None) -> list[str]:
+    """The first line of a CSV or TSV file as cells; none for other formats."""
+    with named_errors(path), open_file(path) as stream:
+        kind = format_of(path, stream, format)
+        if kind not in ("csv", "tsv"):
+            return []
+        first = next((line for line in stream if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
+        return _first_row(first, "\t" if kind == "tsv" else _delimiter_of(first))
+
+
+def _delimiter_of(line: bytes) -> str:
+    """Semicolons are what spreadsheets write where the comma is the decimal point."""
+    return max(",;\t", key=lambda mark: line.count(mark.encode()))
 
 
 def _first_row(line: bytes, delimiter: str) -> list[str]:

@@ -156,8 +156,13 @@ def read_for(path: Path, width: int | None, names: tuple[str, ...] | None, keep:
     from scipy.sparse import issparse
 
     from ..chunks import Chunks
-    from ..readers import Data, DataError, read_data
+    from ..readers import Data, DataError, columns_of, read_data
 
+    if names and reading.get("label") is None:  # the column that is none of the model's is that of the labels
+        found = columns_of(path, reading.get("format"))
+        others = [name for name in found if name not in names]
+        if len(others) == 1 and len(found) == len(names) + 1:
+            reading["label"] = others[0]
     try:
         data = read_data(path, n_features=width, **reading)
     except DataError:
