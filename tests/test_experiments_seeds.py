@@ -115,7 +115,7 @@ def test_a_walk_counts_products_and_knows_its_bounds():
     data = hyperpass_runs.load_set(lab, "real-sim")
     assert "made up" in lab.notes[0]
     lam = hyperpass_runs.lambda_of(lab, "real-sim")
-    problem = hyperpass_runs.state_problem(lab, *hyperpass_runs.whole(data), lam)
+    problem = hyperpass_runs.state_problem(*hyperpass_runs.whole(data), lam)
     v = hyperpass_runs.best_bound(problem, lam)
     for solver in hyperpass_runs.METHODS.values():
         found = hyperpass_runs.walk(problem, solver, lam, 20, v, 0.0, keep=True)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..losses import Hinge
-from ..matrix import as_matrix
+from ..matrix import as_matrix, one_blas_thread
 from ..problem import LinearProblem
 from ..solve import solve
 from ..solvers import CuttingPlane, Hyperpass, Pegasos, choose_solver
@@ -56,13 +56,14 @@ def whole(data: Set) -> tuple[Any, np.ndarray]:
     return stack([data.X, data.X_test]), np.concatenate([data.y, data.y_test])
 
 
-def state_problem(lab: Lab, X: Any, y: np.ndarray, lam: float) -> LinearProblem:
-    return LinearProblem(y, np.full(len(y), 1 / (lam * len(y))), Hinge(), "none", X=as_matrix(X, lab.threads))
+def state_problem(X: Any, y: np.ndarray, lam: float) -> LinearProblem:
+    return LinearProblem(y, np.full(len(y), 1 / (lam * len(y))), Hinge(), "none", X=as_matrix(X))
 
 
 def best_bound(problem: LinearProblem, lam: float) -> float:
     """v*: the best proven lower bound, of a solver that is none of those compared."""
-    return lam * solve(problem, choose_solver(problem), tol=1e-7, max_iter=20_000, max_seconds=60).certificate.dual
+    with one_blas_thread():
+        return lam * solve(problem, choose_solver(problem), tol=1e-7, max_iter=20_000, max_seconds=60).certificate.dual
 
 
 class Run(NamedTuple):
@@ -87,7 +88,8 @@ def walk(problem: LinearProblem, solver: Any, lam: float, steps: int, v: float, 
     rows: list[tuple[float, float, float, int]] = []
     models = []
     for step in range(1, steps + 1):
-        solver.step(problem, state)
+        with one_blas_thread():  # the small programs are too small for more
+            solver.step(problem, state)
         primal = lam * problem.primal(state.f, state.b)
         if state.alpha is not None:  # of which f_alpha is known: that takes no pass
             f = state.low[:-1] if isinstance(solver, Hyperpass) else state.f

@@ -66,7 +66,7 @@ def run(lab: Lab) -> Outcome:
     for number, name in enumerate(names):
         lam = lambda_of(lab, name)
         X, y = whole(load_set(lab, name))
-        problem = state_problem(lab, X, y, lam)
+        problem = state_problem(X, y, lam)
         v[name] = best_bound(problem, lam)
         steps = lab.pick(40, 150, 120 if name == "covtype" else 400 if name in low(lab) else 200)
         runs[name] = {}

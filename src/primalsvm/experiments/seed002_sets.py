@@ -58,7 +58,7 @@ def by_lambda(lab: Lab, data: Set) -> dict[float, float]:
     """The error rate at each lambda."""
     errors = {}
     for lam in GRID[: lab.pick(3, 6, 6)]:
-        problem = state_problem(lab, data.X, data.y, lam)
+        problem = state_problem(data.X, data.y, lam)
         found = solve(problem, choose_solver(problem), tol=1e-3, max_iter=3000, max_seconds=lab.pick(1, 5, 5))
         errors[lam] = error(found.f, data)
     return errors
@@ -74,7 +74,7 @@ def run(lab: Lab) -> Outcome:
         n = len(data.y) + len(data.y_test)
         grid.append([NAMES[name], *(f"{errors[lam]:.2f}" if lam in errors else "" for lam in GRID)])
         lam = lambda_of(lab, name)
-        problem = state_problem(lab, data.X, data.y, lam)
+        problem = state_problem(data.X, data.y, lam)
         v, settled[name], curves = best_bound(problem, lam), {}, {}
         steps = lab.pick(40, 150, 400 if name in low(lab) else 150)
         for place, method in enumerate(COMPARED):

@@ -53,7 +53,7 @@ def run(lab: Lab) -> Outcome:
     names = low(lab)
     for number, name in enumerate(names):
         lam = lambda_of(lab, name)
-        problem = state_problem(lab, *whole(load_set(lab, name)), lam)
+        problem = state_problem(*whole(load_set(lab, name)), lam)
         v[name], sizes[name], runs[name] = best_bound(problem, lam), problem.n, {}
         steps = lab.pick(30, 300, {"a9a": 400, "w8a": 1500, "covtype": 150}[name])
         exact[name] = off_the_ray(problem, lab.pick(30, 100, 50))

@@ -56,7 +56,7 @@ def run(lab: Lab) -> Outcome:
     names = high(lab)
     for number, name in enumerate(names):
         lam = lambda_of(lab, name)
-        problem = state_problem(lab, *whole(load_set(lab, name)), lam)
+        problem = state_problem(*whole(load_set(lab, name)), lam)
         v[name], runs[name] = best_bound(problem, lam), {}
         for place, (method, solver) in enumerate(solvers.items()):
             lab.tell(f"{method} on {name}", (number + place / len(solvers)) / len(names))
