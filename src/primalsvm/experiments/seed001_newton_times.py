@@ -112,8 +112,8 @@ def verdicts(
         ),
         measured(
             lab,
-            "With a kernel, 16000 phrases take 6805 s.",
-            large == 16000 and kernel[large].seconds > 680,
+            "With a kernel the method takes from 24 s for 1000 phrases to 6805 s for 16000.",
+            kernel[large].seconds > 0.1 * PAPER.get(large, 0),
             f"{large} phrases took {kernel[large].seconds:.1f} s here, proven to {kernel[large].gap:.0e}"
             + (
                 f", {PAPER[large] / kernel[large].seconds:.0f} times less than the paper's {PAPER[large]} s."
@@ -130,7 +130,7 @@ def verdicts(
         measured(
             lab,
             "It converges within 5 steps.",
-            max(found.steps for found in [*kernel.values(), *linear.values()]) <= 5,
+            max(found.steps for found in kernel.values()) <= 5,
             f"With a kernel {min(f.steps for f in kernel.values())} to {max(f.steps for f in kernel.values())} "
             "steps, those "
             f"on halves of the data included; without {min(f.steps for f in linear.values())} to "

@@ -78,9 +78,9 @@ def verdicts(lab: Lab, runs: dict[str, dict[str, Run]], v: dict[str, float]) -> 
         return runs[name][method].steps_to(target * v[name], v[name], runs[name][method].products)
 
     def better(target: float) -> bool:
-        """A run that never gets there is behind one that does; where none does nothing is known."""
-        pairs = [(products(n, BOTH, target), products(n, rival, target)) for n in runs for rival in RIVALS]
-        return all(ours < theirs for ours, theirs in pairs)
+        """Than all others on every set; where none gets there nothing is known."""
+        known = [n for n in runs if any(np.isfinite(products(n, m, target)) for m in (BOTH, *RIVALS))]
+        return all(products(n, BOTH, target) < products(n, rival, target) for n in known for rival in RIVALS)
 
     def beside(target: float) -> str:
         return "; ".join(f"{NAMES[n]} {', '.join(said(products(n, m, target)) for m in (BOTH, *RIVALS))}" for n in runs)
