@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import re
+import time
 from itertools import pairwise
 
 import matplotlib
@@ -23,7 +24,7 @@ from primalsvm.race import _quietly, _Theirs, _together, race
 from primalsvm.race_display import RaceDisplay
 from primalsvm.race_result import SHORT, Fit, Race, Runner, percent
 from primalsvm.rivals import RIVALS
-from primalsvm.solvers import Newton, Pegasos
+from primalsvm.solvers import Newton, Pegasos, Subgradient
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -133,7 +134,9 @@ def test_a_tighter_fit_proves_the_looser_gap_too(two, three):
             assert (times[-1] is not None) == (result.gap(runner.name) <= result.targets[-1])
 
 
-def test_no_time_left_ends_the_ladder():
+def test_no_time_left_ends_the_ladder(monkeypatch):
+    step = Subgradient.step
+    monkeypatch.setattr(Subgradient, "step", lambda *args: (time.sleep(0.1), step(*args)))
     hard = LinearSVC("hinge", C=1e4, fit_intercept=False)
     result = race(X2, Y2, estimator=hard, solvers=["subgradient", "newton"], seconds=2, targets=[1e-9, 1e-10])
     slow, fast = result["subgradient"], result["newton"]
@@ -161,6 +164,19 @@ def test_long_fits_are_not_repeated(monkeypatch):
     assert all(len(fit.times) == 1 for fit in race(X2, Y2, solvers=FAST[:1])["newton"].fits)
 
 
+def test_only_the_problem_of_the_estimator_counts(capsys):
+    told = LinearSVC(probability="sigmoid", max_iter=1, max_seconds=1e-9, verbose=1, callback=lambda record: True)
+    result = race(X2, Y2, estimator=told.set_params(solver="pegasos"), solvers=["newton"])
+    assert [fit.status for fit in result["newton"].fits] == ["converged"] * 3
+    assert result["newton"].fits[0].last.iteration > 1 and capsys.readouterr().out == ""
+    assert told.max_iter == 1 and not hasattr(told, "coef_")
+
+
+def test_calibration_is_no_part_of_the_race(monkeypatch):
+    monkeypatch.setattr(LinearSVC, "_calibrate", lambda *args: pytest.fail("it calibrated"))
+    race(X2, Y2, estimator=LinearSVC(probability="sigmoid"), solvers=["newton"], targets=[0.1])
+
+
 def test_objects_race_beside_their_names():
     result = race(X2, Y2, estimator=LinearSVC("hinge"), solvers=["pegasos", Pegasos(batch=10), Newton()], seconds=0.3)
     assert [runner.name for runner in result.runners] == ["pegasos", repr(Pegasos(batch=10)), "newton"]
@@ -172,7 +188,7 @@ def test_objects_race_beside_their_names():
 @pytest.mark.parametrize(
     ("estimator", "X", "y", "names"),
     [
-        (LinearSVC("hinge"), X2, Y2, ["sklearn LinearSVC", "sklearn SGDClassifier"]),
+        (LinearSVC("hinge", C=3.0), X2, Y2, ["sklearn LinearSVC", "sklearn SGDClassifier"]),
         (LinearSVC("squared_hinge", fit_intercept=False, C=0.1), sp.csr_array(X3), Y3, ["sklearn LinearSVC"]),
         (LinearSVC("hinge", fit_intercept="penalized", class_weight="balanced"), X3, Y3, ["sklearn LinearSVC"]),
         (SVC(C=5.0), X3, Y3, ["sklearn SVC"]),
@@ -203,6 +219,8 @@ def test_a_wrong_guess_of_their_speed_stops_none_too_early(monkeypatch):
     fits = result["sklearn LinearSVC"].fits
     assert {fit.status for fit in fits} == {"converged"} and result.gap("sklearn LinearSVC") <= 1e-6
     assert fits[-1].last.iteration > 10
+    away = [result.distance(result["sklearn LinearSVC"], fit.last) for fit in fits]
+    assert all(distance > 1e-6 for distance in away[:-1])  # the ladder ends where the last target is met
 
 
 def test_another_problem_is_named_and_has_its_own_bound(two):
@@ -290,6 +308,22 @@ def test_a_faster_rival_is_not_hidden():
     assert "sklearn LinearSVC had a model that is within 0.1 % after 0.060 s." in result.notes()
     slow = made_up(a=(0.1, 0.2), **{"sklearn LinearSVC": (0.5, 0.6)})
     assert not any("had a model" in note for note in slow.notes())
+
+
+def test_others_are_measured_by_the_best_bound_and_ours_by_their_own():
+    result = made_up(a=(0.1, 0.2), **{"sklearn LinearSVC": (0.1, 0.2)})
+    for runner in result.runners:
+        for fit in runner.fits:
+            fit.records[:] = [fit.last._replace(dual=50.0)]
+    assert result.gap("sklearn LinearSVC") == pytest.approx(0.0005) and result.gap("a") == pytest.approx(0.5)
+    assert result.seconds_to("sklearn LinearSVC", 1e-3) == 0.2 and result.seconds_to("a", 1e-3) is None
+
+
+def test_seconds_on_the_way_are_those_of_the_median():
+    result = made_up(a=(4.0, 8.0))
+    result["a"].fits[1].times += [2.0, 2.0]
+    assert [record.seconds for record in result["a"].history] == [0.25, 1.0]  # records of 1 s each, the second / 4
+    assert sorted(row["seconds"] for row in result.rows()) == [0.25, 1.0]
 
 
 def test_the_estimators_tolerance_is_what_the_advice_is_about():

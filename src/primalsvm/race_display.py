@@ -62,8 +62,8 @@ class RaceDisplay:
                 panel.set_yscale("log", nonpositive="mask")
         self.ax_[0].set_ylabel(plot.y)
         for target in self.race.targets:
-            where = {"xycoords": self.ax_[1].get_yaxis_transform(), "xytext": (-2, 2), "textcoords": "offset points"}
-            self.ax_[1].annotate(percent(target), (1.0, target), ha="right", fontsize="small", color=INK, **where)
+            where = {"xycoords": self.ax_[0].get_yaxis_transform(), "xytext": (3, 2), "textcoords": "offset points"}
+            self.ax_[0].annotate(percent(target), (0.0, target), fontsize="small", color=INK, **where)
         keys, words = self.ax_[0].get_legend_handles_labels()
         above = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
         self.ax_[1].legend(keys, words, frameon=False, fontsize="small", **above)
