@@ -136,7 +136,7 @@ def test_a_tighter_fit_proves_the_looser_gap_too(two, three):
 
 def test_no_time_left_ends_the_ladder(monkeypatch):
     step = Subgradient.step
-    monkeypatch.setattr(Subgradient, "step", lambda *args: (time.sleep(0.1), step(*args)))
+    monkeypatch.setattr(Subgradient, "step", lambda *args: (time.sleep(0.4), step(*args)))
     hard = LinearSVC("hinge", C=1e4, fit_intercept=False)
     result = race(X2, Y2, estimator=hard, solvers=["subgradient", "newton"], seconds=2, targets=[1e-9, 1e-10])
     slow, fast = result["subgradient"], result["newton"]
