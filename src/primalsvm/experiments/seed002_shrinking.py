@@ -168,8 +168,8 @@ def verdicts(
             Verdict(
                 "Although covertype is 10 times larger than web8, a step of it may need fewer products.",
                 True if fewer else None,
-                f"The cheapest step on covertype has {late['covtype']:.0f} products, a late one {middle['covtype']:.0f}; "
-                f"on web8 {late['w8a']:.0f} and {middle['w8a']:.0f}. Steps made: {len(several['covtype'].primal)} and "
+                f"The cheapest step on covertype has {late['covtype']:.0f} products, a late one "
+                f"{middle['covtype']:.0f}; on web8 {late['w8a']:.0f} and {middle['w8a']:.0f}. Steps made: {len(several['covtype'].primal)} and "
                 f"{len(web.primal)}." + ("" if fewer else " They fall with the steps, and there are too few to tell."),
             )
         )
