@@ -20,7 +20,6 @@ from .lab import Lab, Plot, Table
 
 PROTOCOLS = {"random": "random 90/10", "sentence": "by sentence"}
 GRADIENT, PEGASOS, NEWTON, RBF = "gradient descent", "Pegasos", "Newton, linear", "Newton, rbf"
-DIRECT = "dual coordinate ascent"
 
 
 class Row(NamedTuple):
