@@ -134,17 +134,18 @@ def test_exponent_and_seconds():
 class Fake:
     """Experiments that count how often they are run."""
 
-    def __init__(self, monkeypatch, names, run=None):
+    def __init__(self, monkeypatch, tmp_path, names, run=None):
         self.runs, self.names, self.run = [], names, run
+        self.folder = tmp_path / "sources"
+        self.folder.mkdir()
+        for stem in (*names, "shared"):
+            (self.folder / f"{stem}.py").write_text("pass")
         for module in (experiments, results):
             monkeypatch.setattr(module, "names", lambda: list(names))
             monkeypatch.setattr(module, "title", lambda name: f"Title of {name}")
             monkeypatch.setattr(module, "load", self.load)
         monkeypatch.setattr(results, "_text", lambda name: "text")
-        monkeypatch.setattr(results, "FOLDER", self)
-
-    def __truediv__(self, file):
-        return Path(__file__)  # any file, for the hash of the source
+        monkeypatch.setattr(results, "FOLDER", self.folder)
 
     def load(self, name):
         class Module:
@@ -174,7 +175,7 @@ def call(*args):
 
 
 def test_what_is_written(monkeypatch, tmp_path):
-    Fake(monkeypatch, ["seed000_a"])
+    Fake(monkeypatch, tmp_path, ["seed000_a"])
     found = call("all", "--scale", "toy", "-o", tmp_path / "out")
     assert found.exit_code == 0, found.output
     kept = json.loads((tmp_path / "out" / "seed000_a.json").read_text())
@@ -186,14 +187,14 @@ def test_what_is_written(monkeypatch, tmp_path):
     page = (tmp_path / "out" / "verdicts.md").read_text()
     for text in ("**held**: It holds.", "**refuted**: It does not.", "**too small to tell**: Who knows.", "a note"):
         assert text in page
-    assert "1 held, 1 refuted, 1 too small to tell" in page
+    assert "1 held, 1 refuted, 1 too small to tell" in page and "How claims are judged" in page
     for text in ("held: It holds. 1 of 1.", "refuted: It does not.", "too small to tell: Who knows."):
         assert text in found.stdout
     assert not list((tmp_path / "out").glob("*.part"))
 
 
 def test_a_second_run_does_no_work(monkeypatch, tmp_path):
-    fake = Fake(monkeypatch, ["seed000_a", "seed000_b"])
+    fake = Fake(monkeypatch, tmp_path, ["seed000_a", "seed000_b"])
     first = call("all", "--scale", "toy", "-o", tmp_path)
     times = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("seed*")}
     second = call("all", "--scale", "toy", "-o", tmp_path)
@@ -210,12 +211,21 @@ def test_a_second_run_does_no_work(monkeypatch, tmp_path):
     assert fake.runs[6:] == ["seed000_b"]
 
 
+@pytest.mark.parametrize("changed, again", [("seed000_a", ["a"]), ("seed000_b", ["b"]), ("shared", ["a", "b"])])
+def test_what_has_changed_is_run_again(monkeypatch, tmp_path, changed, again):
+    fake = Fake(monkeypatch, tmp_path, ["seed000_a", "seed000_b"])
+    call("all", "--scale", "toy", "-o", tmp_path)
+    (fake.folder / f"{changed}.py").write_text("pass  # otherwise")
+    call("all", "--scale", "toy", "-o", tmp_path)
+    assert fake.runs[2:] == [f"seed000_{name}" for name in again]
+
+
 def test_ctrl_c_keeps_what_is_finished(monkeypatch, tmp_path):
     def press(name, bench):
         if name == "seed000_b":
             raise KeyboardInterrupt
 
-    fake = Fake(monkeypatch, ["seed000_a", "seed000_b", "seed000_c"], press)
+    fake = Fake(monkeypatch, tmp_path, ["seed000_a", "seed000_b", "seed000_c"], press)
     found = call("all", "--scale", "toy", "-o", tmp_path)
     assert found.exit_code == 130 and "goes on from there" in found.stderr
     assert [path.name for path in tmp_path.glob("*.json")] == ["seed000_a.json"]
@@ -233,7 +243,7 @@ def test_ctrl_c_that_a_solver_has_swallowed(monkeypatch, tmp_path):
             signal.raise_signal(signal.SIGINT)
         bench.tell("going on", 0.9)
 
-    Fake(monkeypatch, ["seed000_a"], press)
+    Fake(monkeypatch, tmp_path, ["seed000_a"], press)
     found = call("all", "--scale", "toy", "-o", tmp_path)
     assert found.exit_code == 130 and not list(tmp_path.glob("*.json"))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -244,7 +254,7 @@ def test_one_that_fails_does_not_stop_the_others(monkeypatch, tmp_path):
         if name == "seed000_a":
             raise RuntimeError("out of luck")
 
-    Fake(monkeypatch, ["seed000_a", "seed000_b"], fail)
+    Fake(monkeypatch, tmp_path, ["seed000_a", "seed000_b"], fail)
     found = call("all", "--scale", "toy", "-o", tmp_path, "--json")
     assert found.exit_code == 1 and "error: seed000_a: RuntimeError: out of luck" in found.stderr
     told = json.loads(found.stdout)

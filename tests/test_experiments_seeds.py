@@ -11,7 +11,9 @@ from primalsvm.experiments import (
     seed001_all_phrases,
     seed001_newton_times,
     seed002_gap,
+    seed002_sets,
     seed002_shrinking,
+    seed002_start,
     seed003_gaps,
     seed004_three_methods,
 )
@@ -128,3 +130,108 @@ def test_a_toy_cannot_tell_what_only_sizes_can():
     assert measured(Lab("toy"), "claim", True, "1 s.").held is None
     assert "Too few rows" in measured(Lab("toy"), "claim", True, "1 s.").figures
     assert measured(Lab("small"), "claim", np.bool_(False), "1 s.").held is False
+
+
+# --- verdicts on figures that are made up: each can go both ways ------------------------------------------------------
+
+
+def falling(rate, steps=500, products=None, free=3):
+    """A run whose gap is exp(-rate k) after k steps, where v* = 1."""
+    k = np.arange(1, steps + 1)
+    each = k.astype(float) if products is None else np.cumsum(products)
+    return hyperpass_runs.Run(each, 1 + np.exp(-rate * k), 1 - np.exp(-rate * k), np.full(steps, free), [])
+
+
+def said_of(verdicts, words):
+    found = [verdict.held for verdict in verdicts if words in verdict.claim]
+    assert len(found) == 1, words
+    return found[0]
+
+
+SETS = ("a9a", "w8a", "covtype", "rcv1", "real-sim")
+HYPERPASS, PEGASOS, PLANES = seed002_sets.COMPARED
+
+
+@pytest.mark.parametrize(
+    "slow, rival, rate", [(None, PEGASOS, 0.01), ("covtype", PEGASOS, 0.03), ("rcv1", PLANES, 0.03)]
+)
+def test_fewer_steps_must_be_half_on_every_set(slow, rival, rate):
+    runs = {
+        n: {HYPERPASS: falling(0.05), "Hyperpass": falling(0.05), PEGASOS: falling(0.01), PLANES: falling(0.01)}
+        for n in SETS
+    }
+    if slow:
+        runs[slow][rival] = falling(rate)
+    found = seed002_gap.verdicts(Lab("full"), runs, dict.fromkeys(SETS, 1.0), dict.fromkeys(SETS, 0.5))
+    assert said_of(found, "With few features Hyperpass needs much fewer steps") is (slow != "covtype")
+    assert said_of(found, "Whatever the set") is (slow != "rcv1")
+    assert said_of(found, "more accurate solution") is True and said_of(found, "Theorem 3") is True
+    assert said_of(found, "less than 20 hyperplanes") is True
+
+
+@pytest.mark.parametrize("lead, held", [(0, True), (90, True), (120, False), (500, False)])
+def test_pegasos_may_be_ahead_for_a_hundred_steps(lead, held):
+    """On the made-up set too."""
+    pegasos = falling(0.01)
+    pegasos.primal[:lead] = 1.0
+    runs = {
+        n: {HYPERPASS: falling(0.05), "Hyperpass": falling(0.05), PEGASOS: falling(0.01), PLANES: falling(0.01)}
+        for n in SETS
+    }
+    runs["real-sim"][PEGASOS] = pegasos
+    found = seed002_gap.verdicts(Lab("full"), runs, dict.fromkeys(SETS, 1.0), dict.fromkeys(SETS, 2.0))
+    assert said_of(found, "first 20 to 100 steps") is held
+    assert said_of(found, "Theorem 3") is False
+
+
+@pytest.mark.parametrize("covtype, held", [(0.01, True), (0.3, False)])
+def test_steps_on_covertype_are_compared_with_those_on_web8(covtype, held):
+    sizes = {"a9a": 1000, "w8a": 1000, "covtype": 10_000}
+    several = {"a9a": 0.1, "w8a": 0.2, "covtype": covtype}
+    ways = {n: falling(0.1, 300, np.full(300, share)) for n, share in several.items()}
+    runs = {n: {"several centres": ways[n], "one centre": falling(0.01), "no shrinking": falling(0.01)} for n in sizes}
+    found = seed002_shrinking.verdicts(Lab("full"), runs, dict.fromkeys(sizes, 1.0), sizes, dict.fromkeys(sizes, 1e-12))
+    assert said_of(found, "Although covertype") is held
+    assert said_of(found, "much reduced") is True and said_of(found, "50 times") is held
+
+
+def test_operations_must_be_halved_on_all_three():
+    sizes = {"a9a": 1000, "w8a": 1000, "covtype": 10_000}
+    shares = {"a9a": 0.1, "w8a": 0.1, "covtype": 0.6}
+    runs = {
+        n: {
+            "several centres": falling(0.1, 300, np.full(300, share)),
+            "one centre": falling(0.01),
+            "no shrinking": falling(0.01),
+        }
+        for n, share in shares.items()
+    }
+    found = seed002_shrinking.verdicts(Lab("full"), runs, dict.fromkeys(sizes, 1.0), sizes, dict.fromkeys(sizes, 1e-3))
+    assert said_of(found, "much reduced") is False and said_of(found, "exact") is False
+
+
+@pytest.mark.parametrize("reached, held", [(0.2, True), (0.05, False), (0.005, False)])
+def test_the_start_must_be_better_than_each_at_every_gap(reached, held):
+    """Pegasos is there at once, and stays there."""
+    runs = {
+        n: {seed002_start.BOTH: falling(0.05), HYPERPASS: falling(0.01), PEGASOS: falling(0.01), PLANES: falling(0.01)}
+        for n in ("rcv1", "real-sim")
+    }
+    runs["real-sim"][PEGASOS] = falling(0.0)._replace(primal=np.full(500, 1 + reached))
+    found = seed002_start.verdicts(Lab("full"), runs, {"rcv1": 1.0, "real-sim": 1.0})
+    assert len(found) == 2 and said_of(found, "performs much better") is held and said_of(found, "same rate") is True
+
+
+def test_errors_are_those_after_convergence_and_who_has_not_converged_is_last():
+    def settled(error, steps, gap=0.005, then=0.01):
+        return seed002_sets.Settled(error, steps, then, gap)
+
+    one = {HYPERPASS: settled(15.0, 20), PEGASOS: settled(15.2, 40), PLANES: settled(15.1, 60)}
+    found = seed002_sets.verdicts(Lab("full"), dict.fromkeys(SETS, one))
+    assert [verdict.held for verdict in found] == [True, True, True, True, False]
+    other = one | {PEGASOS: settled(19.0, 10, gap=0.2)}  # not converged: its error says nothing, and it is the slowest
+    found = seed002_sets.verdicts(Lab("full"), dict.fromkeys(SETS, other))
+    assert [verdict.held for verdict in found] == [True, False, True, True, False]
+    other = one | {PEGASOS: settled(19.0, 10)}
+    found = seed002_sets.verdicts(Lab("full"), dict.fromkeys(SETS, other))
+    assert [verdict.held for verdict in found] == [False, True, False, True, True]

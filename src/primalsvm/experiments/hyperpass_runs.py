@@ -76,10 +76,9 @@ class Run(NamedTuple):
     models: list[np.ndarray]  # w, where they are kept
 
     def steps_to(self, gap: float, v: float, counts: np.ndarray | None = None) -> float:
-        """Steps, or another count of each, until f(w) - v stays below the gap; inf if it never does."""
-        above = np.flatnonzero(self.primal - v > gap)
-        at = above[-1] + 1 if len(above) else 0
-        return np.inf if at == len(self.primal) else float(at + 1 if counts is None else counts[at])
+        """Steps, or another count of each, until f(w) - v <= gap; inf if never."""
+        at = np.flatnonzero(self.primal - v <= gap)
+        return np.inf if not len(at) else float(at[0] + 1 if counts is None else counts[at[0]])
 
 
 def walk(problem: LinearProblem, solver: Any, lam: float, steps: int, v: float, stop: float, keep: bool = False) -> Run:

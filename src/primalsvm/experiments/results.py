@@ -3,8 +3,8 @@
     obtain(name, lab, folder, fresh)     from the folder if it is there, else run and put there
     write_page(folder)                   verdicts.md, of all outcomes in the folder
 
-An outcome is taken from the folder where scale, version, data folder, threads and the experiment's own source are the
-same. A file that is there is whole.
+An outcome is taken from the folder where scale, version, data folder, threads and the source of the experiment are the
+same, that of the modules it shares with others too. A file that is there is whole.
 """
 
 import ast
@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from .. import __version__
 from ..display import COLOURS, MARKERS
 from . import FOLDER, load, names, title
+from .judged import RULES
 from .lab import Lab, Outcome, Plot
 
 WORDS = {True: "held", False: "refuted", None: "too small to tell"}
@@ -65,6 +66,7 @@ def write_page(folder: Path) -> Path:
         lines += [f"## {result['title']}", "", f"`{result['name']}`, {where}", ""]
         lines += [f"- **{WORDS[v['held']]}**: {v['claim']} *{v['figures']}*" for v in result["verdicts"]]
         lines += [f"- note: {note}" for note in result["notes"]] + [""]
+    lines += ["## How claims are judged", "", RULES, ""]
     page = folder / "verdicts.md"
     _write(page, "\n".join(lines))
     return page
@@ -117,7 +119,8 @@ def draw(plot: Plot, path: Path) -> str | None:
 
 
 def _key(name: str, lab: Lab) -> dict[str, Any]:
-    source = hashlib.sha256((FOLDER / f"{name}.py").read_bytes()).hexdigest()[:16]
+    shared = [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in names()]
+    source = hashlib.sha256(b"".join(path.read_bytes() for path in [FOLDER / f"{name}.py", *shared])).hexdigest()[:16]
     home = None if lab.home is None else str(lab.home)
     return {"scale": lab.scale, "version": __version__, "data": home, "threads": lab.threads, "source": source}
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..evaluation import MAJORITY
 from .data import Phrases, phrases
-from .judged import measured
+from .judged import MUCH, measured
 from .lab import Lab, Outcome, Verdict
 from .phrase_tables import (
     GRADIENT,
@@ -44,6 +44,7 @@ PAPER = {
     (RBF, 2, "binary"): (0.7959, 470),
     (RBF, 5, "binary"): (0.6828, 537),
 }
+CLOSE = 2  # points that are no difference: ten rounds test 1000 phrases, and the paper calls 1.4 points nearly equal
 BEST = {2: 84.85, 5: 71.72}  # the paper's
 MODELS = (GRADIENT, PEGASOS, NEWTON, RBF, MAJORITY)
 
@@ -77,26 +78,28 @@ def verdicts(lab: Lab, data: Phrases, rows: list[Row]) -> list[Verdict]:
         for k in (2, 5)
         for p in PROTOCOLS
     ]
-    return [
+    learned = [
         measured(
             lab,
-            f"The paper's {BEST[2]:.1f} and {BEST[5]:.1f} % show that its SVMs learn from 1000 phrases.",
-            all(BEST[k] > max(share[k], accuracy(MAJORITY, k)) + 1 for k in (2, 5)),
-            f"The most frequent class has {share[2]:.1f} % with two classes and {share[5]:.1f} % with five, of the "
-            "first "
-            f"{len(data.labels)} phrases. Random rounds, two: {beside(2)}; five: {beside(5)}. By sentence, two: "
-            f"{beside(2, 'sentence')}; five: {beside(5, 'sentence')}.",
-        ),
+            f"The paper's {BEST[k]:.1f} % of {k} classes are what its SVMs learn from 1000 phrases.",
+            BEST[k] > share[k] + 1,
+            f"The most frequent class has {share[k]:.1f} % of the first {len(data.labels)} phrases. Random rounds: "
+            f"{beside(k)}. By sentence: {beside(k, 'sentence')}.",
+        )
+        for k in (2, 5)
+    ]
+    return [
+        *learned,
         measured(
             lab,
             "Pegasos' results are nearly equal to those of gradient descent.",
-            max(differences) <= 2,
+            max(differences) <= CLOSE,
             f"They differ by {max(differences):.2f} % at most.",
         ),
         measured(
             lab,
             "Pegasos is much quicker than gradient descent.",
-            2 * seconds(PEGASOS) < seconds(GRADIENT),
+            MUCH * seconds(PEGASOS) < seconds(GRADIENT),
             f"{seconds(PEGASOS):.3f} s a fit against {seconds(GRADIENT):.3f} s. In the paper's own table it is 2 and "
             "3 s "
             "against 1 s with two classes, and 1 s against 2 and 3 s with five.",
@@ -104,7 +107,7 @@ def verdicts(lab: Lab, data: Phrases, rows: list[Row]) -> list[Verdict]:
         measured(
             lab,
             "With five classes Newton's method performs almost as well as the other two.",
-            accuracy(RBF, 5) >= min(accuracy(GRADIENT, 5), accuracy(PEGASOS, 5)) - 2,
+            accuracy(RBF, 5) >= min(accuracy(GRADIENT, 5), accuracy(PEGASOS, 5)) - CLOSE,
             f"{beside(5)}.",
         ),
         measured(

@@ -13,8 +13,11 @@ program has seldom more than 20 hyperplanes; and Theorem 3,
 
     gap <= epsilon   after at most   log2(lambda / 4 G^2) + 8 G^2 / lambda epsilon - 8 G^2 / lambda   steps.
 
-Expected: all but two. On texts cutting planes are as fast as Hyperpass; and on web8 equal rows put hundreds of
-hyperplanes in one place.
+Judged: a good solution has a gap of 1e-3 v*, and much fewer steps are at most half; with many features Hyperpass must
+be ahead of Pegasos for good from step 100 on at the latest.
+
+Expected: not all. On texts cutting planes are as fast as Hyperpass; and on web8 equal rows put hundreds of hyperplanes
+in one place.
 """
 
 import numpy as np
@@ -33,11 +36,12 @@ from .hyperpass_runs import (
     walk,
     whole,
 )
-from .judged import measured
+from .judged import GOOD, MUCH, measured
 from .lab import Lab, Outcome, Plot, Table, Verdict
 
 TARGETS = (1e-2, 1e-3, 1e-4)
 FEW = 20  # hyperplanes
+LATEST = 100  # the step at which Hyperpass should be ahead of Pegasos
 RIVALS = ("Pegasos", "cutting planes")
 PUBLISHED = "Hyperpass as published"
 
@@ -87,26 +91,15 @@ def run(lab: Lab) -> Outcome:
 def verdicts(lab: Lab, runs: dict[str, dict[str, Run]], v: dict[str, float], worst: dict[str, float]) -> list[Verdict]:
     few, many = low(lab), high(lab)
 
-    def target(name: str) -> float:
-        """The smallest one that one of the three reaches."""
-        methods = (PUBLISHED, *RIVALS)
-        reached = [
-            t for t in TARGETS if any(np.isfinite(runs[name][m].steps_to(t * v[name], v[name])) for m in methods)
-        ]
-        return min(reached, default=TARGETS[0])
-
     def steps(name: str, method: str) -> float:
-        return runs[name][method].steps_to(target(name) * v[name], v[name])
+        return runs[name][method].steps_to(GOOD * v[name], v[name])
 
     def sooner(name: str, rival: str) -> bool:
-        """In at most half the steps."""
-        return bool(np.isfinite(steps(name, PUBLISHED)) and 2 * steps(name, PUBLISHED) <= steps(name, rival))
+        return bool(np.isfinite(steps(name, PUBLISHED)) and MUCH * steps(name, PUBLISHED) <= steps(name, rival))
 
     def beside(names: tuple[str, ...]) -> str:
         methods = (PUBLISHED, *RIVALS)
-        return "; ".join(
-            f"{NAMES[n]} to {target(n):g} v* {', '.join(said(steps(n, m)) for m in methods)}" for n in names
-        )
+        return "; ".join(f"{NAMES[n]} {', '.join(said(steps(n, m)) for m in methods)}" for n in names)
 
     def end(name: str, method: str) -> float:
         return float(runs[name][method].primal[-1] - v[name])
@@ -116,14 +109,13 @@ def verdicts(lab: Lab, runs: dict[str, dict[str, Run]], v: dict[str, float], wor
         return "; ".join(f"{NAMES[n]} {', '.join(f'{end(n, m):.0e}' for m in methods)}" for n in names)
 
     ahead = {n: overtakes(runs[n][PUBLISHED].primal, runs[n]["Pegasos"].primal) for n in many}
-    judged = [step for name, step in ahead.items() if name != "real-sim"] or list(ahead.values())  # made up
     rises = {n: np.diff(runs[n]["Pegasos"].primal) for n in runs}
     share = {n: float(np.mean(rise > 0)) for n, rise in rises.items()}
     published = [r[PUBLISHED] for r in runs.values()]
     up = max(float(np.max(np.diff(r.primal), initial=-1.0) / r.primal[0]) for r in published)
     down = max(float(np.max(-np.diff(r.bound), initial=-1.0) / r.primal[0]) for r in published)
     hyperplanes = {n: float(np.median(r[PUBLISHED].free)) for n, r in runs.items()}
-    what = "Steps until the gap stays below, by Hyperpass, Pegasos, cutting planes"
+    what = f"Steps to a gap of {GOOD:g} v* by Hyperpass, Pegasos, cutting planes"
     return [
         measured(
             lab,
@@ -140,16 +132,16 @@ def verdicts(lab: Lab, runs: dict[str, dict[str, Run]], v: dict[str, float], wor
         measured(
             lab,
             "With many features Hyperpass may be slower than Pegasos in the first 20 to 100 steps, then passes it.",
-            all(1 < step < np.inf for step in judged),
+            all(step <= LATEST for step in ahead.values()),
             "; ".join(f"{NAMES[n]}: ahead for good from step {said(step)}" for n, step in ahead.items())
-            + f". real-sim is made up, and has no vote. Gaps at the end: {ends(many)}.",
+            + f". Gaps at the end: {ends(many)}.",
         ),
         measured(
             lab,
             "Whatever the set, Hyperpass is much faster and more accurate than cutting planes.",
-            all(sooner(n, RIVALS[1]) for n in runs),
+            all(sooner(n, RIVALS[1]) and end(n, PUBLISHED) < end(n, RIVALS[1]) for n in runs),
             f"{what}: {beside(few + many)}. With our 200 free samples: "
-            f"{', '.join(said(steps(n, 'Hyperpass')) for n in runs)}.",
+            f"{', '.join(said(steps(n, 'Hyperpass')) for n in runs)}. Gaps at the end: {ends(few + many)}.",
         ),
         measured(
             lab,

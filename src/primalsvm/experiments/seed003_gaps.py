@@ -247,7 +247,7 @@ def verdicts(runs: dict[str, list[Point]], values: dict[str, list[float]], progr
         ),
         Verdict(
             "Theorem 1: the gap is zero at an optimal dual point.",
-            optimal <= 1e-7,
+            optimal <= 1e-8,
             f"G is {optimal:.0e} of P* at the optimum, which is known to {max(v[1] for v in values.values()):.0e}.",
         ),
         Verdict(

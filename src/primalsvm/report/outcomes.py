@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..experiments.judged import RULES
 from ..experiments.lab import Plot, Table, Verdict
 from .charts import from_plot
 from .environment import environment
@@ -57,6 +58,7 @@ def outcomes_report(results: Sequence[Mapping[str, Any]], path, *, command: str 
         for result, each in zip(results, told, strict=True)
     ]
     page.table(Table("Verdicts of each experiment", header, lines))
+    page.text(RULES)
     for result in results:
         _write_outcome(page, result)
     return _end(page, command).write(path)
