@@ -498,6 +498,11 @@ def test_wrong_usage_is_exit_code_2(data):
 # --- the program as the shell sees it ---------------------------------------------------------------------------------
 
 
+def test_python_runs_the_package():
+    found = subprocess.run([sys.executable, "-m", "primalsvm", "--version"], capture_output=True, text=True, check=True)
+    assert found.stdout.strip().endswith(primalsvm.__version__)
+
+
 def test_help_and_version():
     assert done("--version").stdout == f"primalsvm {primalsvm.__version__}\n"
     whole = done("--help").stdout

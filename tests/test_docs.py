@@ -30,8 +30,7 @@ needs_sphinx = pytest.mark.skipif(bool(MISSING), reason=f'no {", ".join(MISSING)
 WIDTHS = (360, 1280)
 
 # What a page leaves to the reader: X and y, texts and labels, and small files under the names that it uses.
-PRELUDES = {
-    "README.md": """
+README = """
 import lzma
 import numpy as np
 from pathlib import Path
@@ -62,8 +61,12 @@ pyarrow.parquet.write_table(pyarrow.table(columns), "big.parquet")
 
 from primalsvm import save, text_model
 save(text_model().fit(texts, labels), "reviews.psvm")
-""",
-}
+
+rows = [",".join([*map(str, x), "+-"[label]]) + "\\n" for x, label in zip(1000 * X[:90, :4], y)]
+Path("mine.csv").write_text("a,b,c,d,outcome\\n" + "".join(rows[:70]))
+Path("new.csv").write_text("a,b,c,d\\n" + "".join(row.rpartition(",")[0] + "\\n" for row in rows[70:]))
+"""
+PRELUDES = {"README.md": README, "guide.md": README}
 
 
 # --- code -------------------------------------------------------------------------------------------------------------

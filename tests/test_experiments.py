@@ -295,3 +295,11 @@ def test_bad_input_is_one_line(args, text, tmp_path, monkeypatch):
 
 def test_numbers_that_are_not_finite_become_null():
     assert results._numbers([1, math.nan, -math.inf]) == [1.0, None, None]
+
+
+def test_the_report_may_stand_in_the_folder_of_the_outcomes(monkeypatch, tmp_path):
+    pytest.importorskip("plotly")
+    Fake(monkeypatch, tmp_path, ["seed000_a"])
+    folder = tmp_path / "new" / "deep"  # neither is there yet
+    assert call("all", "--scale", "toy", "-o", folder, "--report", folder / "report.html").exit_code == 0
+    assert "It holds." in (folder / "report.html").read_text()

@@ -41,6 +41,7 @@ LAYERS = (
     {"demo", "console", "experiments", "race", "race_display", "race_result", "report", "rivals"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ROOT = Path(primalsvm.__file__).parent

@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
 from primalsvm import SVC, Certificate, Huber, LinearSVC, bag_of_words, text_model
@@ -236,7 +237,7 @@ REFUSED_TEXT = {
     "analyzer": ({"words__analyzer": str.split}, "the analyzer of CountVectorizer is a function, .* running code"),
     "another classifier": (
         {"svm": SklearnLinearSVC()},
-        "a vectorizer of texts and a classifier of primalsvm, found Count",
+        "a StandardScaler, and a classifier of primalsvm, found Count",
     ),
     "another vectorizer": ({"words": HashingVectorizer()}, "found HashingVectorizer, LinearSVC"),
     "a pipeline": ({"svm": Pipeline([("svm", LinearSVC())])}, "found CountVectorizer, Pipeline"),
@@ -613,9 +614,71 @@ def test_words_that_are_not_the_classifiers(tmp_path):
     model = text_model().fit(TEXTS, [0, 0, 1, 1])
     model[0].fit([*TEXTS, "another"])
     save(model, tmp_path / "model.psvm")
-    assert "the words and n_features_in_ do not fit together" in refusal(
+    assert "what the steps say of n_features_in_ does not fit together" in refusal(
         (tmp_path / "model.psvm").read_bytes(), tmp_path
     )
+
+
+# --- standardized columns ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [LinearSVC, SVC])
+@pytest.mark.parametrize("options", [{}, {"with_mean": False}, {"with_std": False}], ids=["both", "std", "mean"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_same_scaled_model_comes_back(make, options, dtype, tmp_path):
+    X, y = problem()
+    X = (X * [1, 1000, 0, 1e-3]).astype(dtype)  # one column is constant
+    model = make_pipeline(StandardScaler(**options), make()).fit(X, y)
+    save(model, tmp_path / "model.psvm")
+    again = load(tmp_path / "model.psvm")
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    assert again[0].get_params() == model[0].get_params()
+    assert again[-1].certificate_.primal == model[-1].certificate_.primal
+    if not options:
+        other = again.fit(X[::-1], y[::-1])  # it can be trained again
+        assert np.allclose(other[0].mean_, model[0].mean_)
+
+
+def test_names_of_scaled_columns_come_back(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = problem()
+    frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
+    save(make_pipeline(StandardScaler(), LinearSVC()).fit(frame, y), tmp_path / "model.psvm")
+    again = load(tmp_path / "model.psvm")
+    assert list(again.feature_names_in_) == list("abcd")
+    assert len(again.predict(frame)) == len(y)
+
+
+def test_other_scalers_are_refused(tmp_path):
+    X, y = problem()
+    model = make_pipeline(MinMaxScaler(), LinearSVC()).fit(X, y)
+    with pytest.raises(ModelError, match=r"vectorizer of texts or a StandardScaler.*found MinMaxScaler, LinearSVC"):
+        save(model, tmp_path / "model.psvm")
+    with pytest.raises(ModelError, match="save takes a fitted LinearSVC"):
+        save(StandardScaler().fit(X), tmp_path / "model.psvm")
+    assert not list(tmp_path.iterdir())
+
+
+HOSTILE_SCALERS = {
+    "zero": ({"scale_": np.array([1.0, 0.0])}, {}, "none"),
+    "negative": ({"scale_": np.array([1.0, -1.0])}, {}, "none"),
+    "not finite": ({"mean_": np.array([1.0, np.nan])}, {}, "none"),
+    "infinite": ({"scale_": np.array([1.0, np.inf])}, {}, "none"),
+    "too short": ({"mean_": np.array([1.0])}, {}, "none"),
+    "integers": ({"mean_": np.array([1, 2])}, {}, "none"),
+    "no deviations": ({"scale_": None}, {}, "cannot read"),
+    "parameters": ({}, {"with_mean": "yes"}, "cannot read"),
+    "width": ({"n_features_in_": 3, "mean_": np.ones(3), "scale_": np.ones(3)}, {}, "does not fit together"),
+}
+
+
+@pytest.mark.parametrize("fitted, parameters, words", HOSTILE_SCALERS.values(), ids=HOSTILE_SCALERS)
+def test_hostile_scalers(fitted, parameters, words, tmp_path):
+    X, y = problem(LABELS["int"][:2], n=12, d=2)
+    model = make_pipeline(StandardScaler(), LinearSVC()).fit(X, y)
+    vars(model[0]).update(fitted | parameters)
+    save(model, tmp_path / "model.psvm")
+    assert words in refusal((tmp_path / "model.psvm").read_bytes(), tmp_path)
 
 
 def test_pipelines_in_pipelines(small_text, tmp_path):

@@ -36,6 +36,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from .certificate import Certificate
@@ -70,7 +71,8 @@ def save(model, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : LinearSVC, SVC, OrdinalSVC, or a Pipeline of CountVectorizer or TfidfVectorizer and one of these
+    model : LinearSVC, SVC, OrdinalSVC, or a Pipeline of CountVectorizer, TfidfVectorizer or StandardScaler and one of
+        these
     path : path of the file; one that exists is replaced.
     """
     kind = KINDS.get(type(model))
@@ -408,13 +410,13 @@ def _check_ordinal(model: OrdinalSVC) -> None:
 
 
 def _check_steps(model: Pipeline) -> None:
-    """That it is a bag of words and a classifier of ours."""
-    steps = model.steps
-    kinds = [type(step) for _, step in steps]
-    fits = len(kinds) == 2 and kinds[0] in VECTORIZERS.values() and kinds[1] in KINDS and kinds[1] is not Pipeline
-    if not fits or KINDS[kinds[1]].inner:
+    """That it is a bag of words or a scaler, and a classifier of ours."""
+    kinds = [type(step) for _, step in model.steps]
+    fits = len(kinds) == 2 and kinds[0] in (*VECTORIZERS.values(), StandardScaler)
+    if not fits or kinds[1] not in KINDS or kinds[1] is Pipeline or KINDS[kinds[1]].inner:
         found = ", ".join(kind.__name__ for kind in kinds)
-        raise ModelError(f"a pipeline must be a vectorizer of texts and a classifier of primalsvm, found {found}")
+        first = "a vectorizer of texts or a StandardScaler"
+        raise ModelError(f"a pipeline must be {first}, and a classifier of primalsvm, found {found}")
 
 
 def _check_pipeline(model: Pipeline) -> None:
@@ -422,8 +424,18 @@ def _check_pipeline(model: Pipeline) -> None:
     names = [name for name, _ in model.steps]
     if not all(isinstance(name, str) for name in names) or len(set(names)) < 2:
         raise ModelError("the steps of the pipeline have no names")
-    if len(model[0].vocabulary_) != model[-1].n_features_in_:
-        raise ModelError("the words and n_features_in_ do not fit together")
+    width = model[0].n_features_in_ if isinstance(model[0], StandardScaler) else len(model[0].vocabulary_)
+    if width != model[-1].n_features_in_:
+        raise ModelError("what the steps say of n_features_in_ does not fit together")
+
+
+def _check_scaler(scaler: StandardScaler) -> None:
+    scaler._validate_params()
+    shape = (scaler.n_features_in_,)
+    wanted = [values for used, values in ((scaler.with_mean, scaler.mean_), (scaler.with_std, scaler.scale_)) if used]
+    fits = all(_are_numbers(values, shape) and bool(np.all(np.isfinite(values))) for values in wanted)
+    if not fits or (scaler.with_std and not np.all(scaler.scale_ > 0)):
+        raise ModelError("the means and deviations of the scaler are none")
 
 
 def _check_words(words: CountVectorizer, vocabulary) -> None:
@@ -480,6 +492,7 @@ KINDS: dict[type, Kind] = {
     SVC: Kind("intercept_", _check_kernel),
     OrdinalSVC: Kind("model_", _check_ordinal),
     Pipeline: Kind(None, _check_pipeline),
+    StandardScaler: Kind("scale_", _check_scaler, inner=True),
     LinearBoundaries: Kind("intercept_", _check_linear, inner=True),
     KernelBoundaries: Kind("intercept_", _check_kernel, inner=True),
     LinearShared: Kind("intercept_", _check_linear_shared, inner=True),

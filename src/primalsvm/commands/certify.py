@@ -10,6 +10,7 @@ import typer
 
 from ..console import Progress, one_line_errors, print_report
 from .data import (
+    Before,
     check_labels,
     check_text_options,
     data_facts,
@@ -52,17 +53,17 @@ def certify(
         reading: dict[str, Any] = {"label": label, "labels": labels, "format": file_format}
         kind = looks_like_model_file(model)
         if kind is None:
-            words, judged = split_model(load_model(model))
+            before, judged = split_model(load_model(model))
             problem = solved(judged)
             own = {"loss": getattr(problem.loss, "name", problem.loss), "C": problem.C}
             own["intercept"] = next(name for name, value in FIT_INTERCEPT.items() if value == problem.fit_intercept)
-            samples = read_for_model(data, words, judged, text=text, encoding=encoding, **reading)
+            samples = read_for_model(data, before, judged, text=text, encoding=encoding, **reading)
             check_labels(data, samples, judged.classes_)
         elif C is None:
             raise ValueError(f"{model}: a {kind.upper()} file does not say its C; give the one of its training: --C 1.")
         else:
             check_text_options(None, text, encoding)
-            words, judged, foreign = None, model, read_model_file(model)
+            before, judged, foreign = Before(), model, read_model_file(model)
             own = {"loss": foreign.loss, "C": C, "intercept": foreign.intercept}
             samples = read_for(data, None if foreign.coef is None else foreign.coef.shape[1], None, False, **reading)
             check_labels(data, samples, foreign.classes)
@@ -70,7 +71,7 @@ def certify(
         begin = time.perf_counter()
         given = {"C": C, "loss": loss, "intercept": intercept}
         proof = judge(judged, samples.X, samples.y, **given)  # type: ignore[arg-type]
-        report = {"model": str(model), **data_facts(data, samples, words), **kernel_facts(judged)}
+        report = {"model": str(model), **data_facts(data, samples, before), **kernel_facts(judged)}
         report |= {name: value if given[name] is None else given[name] for name, value in own.items()}
         report |= {"seconds": time.perf_counter() - begin, **proof_facts(proof)}
         progress.stop()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..console import Progress, check_output, one_line_errors, print_report
-from .data import class_counts_of, data_facts, make_words, read_both
+from .data import class_counts_of, data_facts, make_before, read_both
 from .options import (
     FIT_INTERCEPT,
     AsJson,
@@ -28,6 +28,7 @@ from .options import (
     Ngrams,
     Report,
     Seed,
+    Standardize,
     Text,
 )
 from .report import check_report, command_line
@@ -48,6 +49,7 @@ def compare(
     ngrams: Ngrams = None,
     min_count: MinCount = None,
     encoding: Encoding = None,
+    standardize: Standardize = False,
     kernel: Kernel = "linear",
     gamma: Annotated[str | None, typer.Option(help="Of the kernel: scale (the default), auto or a number.")] = None,
     degree: Annotated[int | None, typer.Option(help="Of the poly kernel; 3 by default.")] = None,
@@ -91,7 +93,7 @@ def compare(
         from ..solvers import make_solver
 
         wanted = None if solvers is None else [make_solver(name.strip()).name for name in solvers.split(",")]
-        words = make_words(text, encoding, features=features, ngrams=ngrams, min_count=min_count)
+        before = make_before(standardize, text, encoding, features=features, ngrams=ngrams, min_count=min_count)
         of_kernel = {"gamma": gamma, "degree": degree, "coef0": coef0}
         options = {"loss": loss, "multi_class": multi_class}
         model = make_model(
@@ -106,8 +108,8 @@ def compare(
         )
         progress.say(f"reading {data}")
         reading: dict[str, Any] = {"label": label, "format": file_format}
-        reading |= {"memory_limit": None} if words is None else {"text": text, "encoding": encoding}
-        training, _ = read_both(data, None, words, kernel != "linear", labels, None, **reading)
+        reading |= {"memory_limit": None} if before.words is None else {"text": text, "encoding": encoding}
+        training, _ = read_both(data, None, before, kernel != "linear", labels, None, **reading)
         progress.say("")
         result = race(
             training.X,
@@ -130,7 +132,7 @@ def compare(
             result.to_jsonl(jsonl)
         files = {"picture": picture, "csv": csv, "jsonl": jsonl, "report": report}
         facts = {
-            **data_facts(data, training, words),
+            **data_facts(data, training, before),
             "classes": class_counts_of(training),
             "problem": f"{model.loss}, C {C:g}, {result.runners[0].problem}",
             **{name: str(path) for name, path in files.items() if path},

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..console import say, short_list
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..linear_svc import LinearSVC
     from ..readers import Data
     from ..svc import SVC
+
+
+UNEVEN = 30.0  # the widest column over the median of all
 
 
 def memory_bytes(limit: str | None) -> float:
@@ -39,9 +42,17 @@ def load_model(path: Path) -> Any:
     return load(path) if looks_like_model_file(path) is None else as_estimator(read_model_file(path))
 
 
-def split_model(model: Any) -> tuple[Any, Any]:
-    """The vectorizer of a model of texts, or None, and the classifier."""
-    return (model[0], model[-1]) if hasattr(model, "steps") else (None, model)
+class Before(NamedTuple):
+    """What is done to the data before the classifier sees it: at most one of the two."""
+
+    words: Any = None  # makes features of texts
+    scaler: Any = None  # standardizes the features
+
+
+def split_model(model: Any) -> tuple[Before, Any]:
+    if not hasattr(model, "steps"):
+        return Before(), model
+    return Before(model[0]) if hasattr(model[0], "vocabulary_") else Before(scaler=model[0]), model[-1]
 
 
 def solved(model: Any) -> Any:
@@ -77,30 +88,72 @@ def feature_names(model: LinearSVC | SVC) -> tuple[str, ...] | None:
 
 
 def read_both(
-    data: Path, test: Path | None, words: Any, keep: bool, labels: Path | None, test_labels: Path | None, **reading
+    data: Path, test: Path | None, before: Before, keep: bool, labels: Path | None, test_labels: Path | None, **reading
 ) -> tuple[Data, Data | None]:
-    """What a model is to be trained on, and tested. `words`, where the data is text, learns its vocabulary here."""
+    """What a model is to be trained on, and tested. Words learn their vocabulary here, a scaler its means."""
+    words, scaler = before
     if words is not None:
         training = read_documents(data, words, fit=True, labels=labels, **reading)
         return training, None if test is None else read_documents(test, words, labels=test_labels, **reading)
     from ..readers import read_data
 
-    training = read_data(data, labels=labels, **reading)
-    if test is None:
-        return training, None
-    return training, read_for(test, training.X.shape[1], training.feature_names, keep, labels=test_labels, **reading)
+    training, testing = read_data(data, labels=labels, **reading), None
+    if test is not None:
+        width, names = training.X.shape[1], training.feature_names
+        testing = read_for(test, width, names, keep and scaler is None, labels=test_labels, **reading)
+    if scaler is not None:
+        training = scaled(scaler, training, fit=True)
+        testing = None if testing is None else scaled(scaler, testing)
+    return training, testing
 
 
-def read_for_model(path: Path, words: Any, model: Any, *, text: str | None, encoding: str | None, **reading) -> Data:
-    """Read data for a model, whose features it has, or texts, of which `words` makes them."""
+def read_for_model(
+    path: Path, before: Before, model: Any, *, text: str | None, encoding: str | None, **reading
+) -> Data:
+    """Read data for a model, whose features it has, or texts, of which words make them."""
+    words, scaler = before
     check_text_options(words, text, encoding)
     if words is None:
-        return read_for(path, model.n_features_in_, feature_names(model), has_kernel(model), **reading)
+        keep = has_kernel(model) and scaler is None
+        data = read_for(path, model.n_features_in_, feature_names(model), keep, **reading)
+        return data if scaler is None else scaled(scaler, data)
     from ..text import find_column
 
     if text is None and (names := feature_names(words)):
         text = find_column(path, names[0], reading["format"])
     return read_documents(path, words, text=text, encoding=encoding, **reading)
+
+
+def make_before(standardize: bool, text: str | None, *args, **options) -> Before:
+    """What the options of a command describe."""
+    words = make_words(text, *args, **options)
+    if standardize and words is not None:
+        raise ValueError("--standardize goes with columns of numbers; of words take --features tfidf.")
+    from sklearn.preprocessing import StandardScaler
+
+    return Before(words, StandardScaler() if standardize else None)
+
+
+def scaled(scaler: Any, data: Data, fit: bool = False) -> Data:
+    """The data with columns of mean 0 and deviation 1; sparse ones keep their zeros, and are only divided."""
+    from ..chunks import Chunks
+    from ..readers import Data
+
+    X: Any = data.X
+    sparse = X.sparse if isinstance(X, Chunks) else hasattr(X, "indptr")
+    if fit:
+        scaler.set_params(with_mean=not sparse)
+        for piece in (piece for _, piece in X.pieces()) if isinstance(X, Chunks) else (X,):
+            scaler.partial_fit(piece)
+        if data.feature_names:
+            scaler.feature_names_in_ = as_names(data.feature_names)
+    elif sparse and scaler.with_mean:
+        raise ValueError("the model was trained on a dense file, whose means it subtracts; this one is sparse.")
+    if isinstance(X, Chunks):
+        X = X.map(lambda piece: quietly(scaler.transform, piece), X.shape[1], row_bytes=0)
+    else:
+        X = quietly(scaler.transform, X)
+    return Data(X, data.y, data.feature_names)
 
 
 def check_text_options(words: Any, text: str | None, encoding: str | None) -> None:
@@ -138,13 +191,14 @@ def read_documents(path: Path, words: Any, *, fit: bool = False, **reading) -> D
     return Data(X, documents.y, None)
 
 
-def with_words(words: Any, model: Any) -> Any:
-    """What is saved: the model, and where it is one of texts, what makes features of them."""
-    if words is None:
+def whole_model(before: Before, model: Any) -> Any:
+    """What is saved: the model, and what is done to the data before."""
+    steps = [(name, step) for name, step in before._asdict().items() if step is not None]
+    if not steps:
         return model
     from sklearn.pipeline import Pipeline
 
-    return Pipeline([("words", words), ("svm", model)])
+    return Pipeline([*steps, ("svm", model)])
 
 
 def read_for(path: Path, width: int | None, names: tuple[str, ...] | None, keep: bool, **reading) -> Data:
@@ -202,8 +256,6 @@ def check_labels(path: Path, data: Data, classes: np.ndarray) -> None:
 
 def fit(model: Any, training: Data) -> tuple[float, list[str]]:
     """Fit; the seconds it took and the warnings. Ctrl-C ends it early, where there is a model to keep."""
-    import numpy as np
-
     begin = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -213,9 +265,33 @@ def fit(model: Any, training: Data) -> tuple[float, list[str]]:
             if not hasattr(model, "certificate_"):
                 raise
     if training.feature_names:
-        solved(model).feature_names_in_ = np.array(training.feature_names, dtype=object)
+        solved(model).feature_names_in_ = as_names(training.feature_names)
     remarks = [" ".join(str(w.message).split()) for w in caught if issubclass(w.category, UserWarning)]
     return time.perf_counter() - begin, remarks
+
+
+def as_names(names: Sequence[str]) -> np.ndarray:
+    import numpy as np
+
+    return np.array(names, dtype=object)
+
+
+def uneven(data: Data, before: Before) -> list[str]:
+    """A warning where one column is so much wider than the others that an SVM sees little else."""
+    import numpy as np
+
+    X: Any = data.X
+    if before.scaler is not None or not isinstance(X, np.ndarray):
+        return []
+    spread = X.std(axis=0)
+    widest, middle = int(np.argmax(spread)), float(np.median(spread[spread > 0])) if spread.any() else 1.0
+    if spread[widest] <= UNEVEN * middle:
+        return []
+    name = f"column {widest}" if data.feature_names is None else repr(data.feature_names[widest])
+    return [
+        f"{name} varies {spread[widest] / middle:.0f} times as much as a middling column, and counts for so much more; "
+        "--standardize gives all the same weight."
+    ]
 
 
 def quietly(predict, X) -> np.ndarray:
@@ -251,8 +327,13 @@ def error_rate(model: LinearSVC | SVC, data: Data, found: np.ndarray | None = No
     return float(np.mean(places(found) != truth))
 
 
-def data_facts(path: Path, data: Data, words: Any = None) -> dict[str, Any]:
-    return {"data": str(path), "rows": data.X.shape[0], "features" if words is None else "words": data.X.shape[1]}
+def data_facts(path: Path, data: Data, before: Before) -> dict[str, Any]:
+    facts = {"data": str(path), "rows": data.X.shape[0]}
+    facts["features" if before.words is None else "words"] = data.X.shape[1]
+    if before.scaler is not None:
+        means = "0" if before.scaler.with_mean else "as they are: the data are sparse"
+        facts["scaling"] = f"columns of deviation 1, means {means}"
+    return facts
 
 
 def reading_facts(data: Data) -> dict[str, Any]:

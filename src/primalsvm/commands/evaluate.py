@@ -10,8 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..console import Progress, check_output, one_line_errors, print_report, short_list
-from .data import label_texts, make_words, with_words
-from .options import AsJson, DataPath, Encoding, Features, Format, Jobs, Label, Labels, MinCount, Ngrams, Text
+from .data import label_texts, make_before, whole_model
+from .options import (
+    AsJson,
+    DataPath,
+    Encoding,
+    Features,
+    Format,
+    Jobs,
+    Label,
+    Labels,
+    MinCount,
+    Ngrams,
+    Standardize,
+    Text,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +44,7 @@ def evaluate(
     ngrams: Ngrams = None,
     min_count: MinCount = None,
     encoding: Encoding = None,
+    standardize: Standardize = False,
     models: Annotated[str, typer.Option(metavar="NAMES", help="Of " + ", ".join(MODELS) + ".")] = (
         "linear,sklearn-linear"
     ),
@@ -59,15 +73,17 @@ def evaluate(
         progress.say("loading primalsvm")
         from ..evaluation import evaluate as run
 
-        words = make_words(text, encoding, features=features, ngrams=ngrams, min_count=min_count)
+        before = make_before(standardize, text, encoding, features=features, ngrams=ngrams, min_count=min_count)
         progress.say(f"reading {data}")
         reading: dict[str, Any] = {"label": label, "labels": labels, "format": file_format}
-        if words is None:
+        if before.words is None:
             X, y, group = _read_rows(data, groups, **reading)
+            if before.scaler is not None:
+                before.scaler.set_params(with_mean=not hasattr(X, "indptr"))
         else:
             X, y, group = _read_texts(data, groups, text=text, encoding=encoding, **reading)
-        # each round learns its own words, from its training part
-        estimators = {name: with_words(words, _make(name, C, len(y), test_size, jobs, seed)) for name in names}
+        # each round learns its own words, or means and deviations, from its training part
+        estimators = {name: whole_model(before, _make(name, C, len(y), test_size, jobs, seed)) for name in names}
         progress.say("")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -57,6 +57,9 @@ Format = Annotated[FormatName | None, typer.Option("--format", help="Of the data
 Report = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write a report with charts: one HTML file that needs no network.")
 ]
+Standardize = Annotated[
+    bool, typer.Option("--standardize", help="Give all columns the mean 0 and the deviation 1 first.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 
 # of text

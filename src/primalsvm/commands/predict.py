@@ -51,7 +51,7 @@ def predict(
         check_output(output, data, model)
         from ..persistence import write_whole
 
-        words, classifier = split_model(load_model(model))
+        before, classifier = split_model(load_model(model))
         if proba and (scores or not hasattr(classifier, "calibration_")):
             raise ValueError(
                 "--scores or --proba, not both."
@@ -59,14 +59,14 @@ def predict(
                 else f"{model}: it has no probabilities; train it with --probability sigmoid."
             )
         reading: dict[str, Any] = {"label": label, "labels": labels, "format": file_format, "label_required": False}
-        if words is None and not has_kernel(classifier):
+        if before.words is None and not has_kernel(classifier):
             reading["memory_limit"] = memory_bytes(memory_limit)
         elif memory_limit:
-            held = "of texts" if words is not None else "with a kernel"
+            held = "of texts" if before.words is not None else "with a kernel"
             raise ValueError(f"--memory-limit goes with a linear model of numbers; one {held} has all rows in memory.")
-        if words is not None and str(data) == "-" and sys.stdin.isatty():
+        if before.words is not None and str(data) == "-" and sys.stdin.isatty():
             say("one text a line, please; Ctrl-D ends them")
-        samples = read_for_model(data, words, classifier, text=text, encoding=encoding, **reading)
+        samples = read_for_model(data, before, classifier, text=text, encoding=encoding, **reading)
         classifier = widened(classifier, samples.X.shape[1])
         found = quietly(classifier.predict, samples.X)
         values = None

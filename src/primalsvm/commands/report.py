@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..console import check_output
-from .data import widened
+from .data import Before, widened
 
 if TYPE_CHECKING:
     from ..readers import Data
@@ -46,7 +46,13 @@ def command_line(context: typer.Context) -> str:
 
 
 def write_report(
-    report: Path, fitted: Any, model: Any, sets: tuple[Data, Data | None], words: Any, context: typer.Context, **about
+    report: Path,
+    fitted: Any,
+    model: Any,
+    sets: tuple[Data, Data | None],
+    before: Before,
+    context: typer.Context,
+    **about,
 ) -> None:
     """The report of a model, or of a search where `fitted` is one; the test rows count where they have labels."""
     from ..report import About, training_report, tuning_report
@@ -58,10 +64,10 @@ def write_report(
         data=str(given["data"]),
         test="" if test is None else str(given["test"]),
         command=command_line(context),
-        words=words is not None,
+        words=before.words is not None,
         predictor=None if testing is None else widened(model, testing.X.shape[1]),
         **about,
     )
-    names = None if words is None else words.get_feature_names_out()
+    names = None if before.words is None else before.words.get_feature_names_out()
     write = training_report if fitted is model else tuning_report
     write(fitted, training.X, training.y, report, test=test, names=names, about=story)

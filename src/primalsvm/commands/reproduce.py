@@ -53,8 +53,8 @@ def reproduce(
             _print_list(experiments, as_json)
             return
         wanted = experiments.find(names)
-        check_report(report)
         home = _folder(data_home, output)
+        check_report(report)
         from joblib import effective_n_jobs
 
         from ..experiments.results import summary, write_page

@@ -14,12 +14,13 @@ from .data import (
     error_rate,
     fit,
     kernel_facts,
-    make_words,
+    make_before,
     memory_bytes,
     proof_facts,
     read_both,
     reading_facts,
-    with_words,
+    uneven,
+    whole_model,
 )
 from .options import (
     FIT_INTERCEPT,
@@ -45,6 +46,7 @@ from .options import (
     Quiet,
     Report,
     Seed,
+    Standardize,
     TestLabels,
     Text,
 )
@@ -68,6 +70,7 @@ def train(
     ngrams: Ngrams = None,
     min_count: MinCount = None,
     encoding: Encoding = None,
+    standardize: Standardize = False,
     kernel: Kernel = "linear",
     gamma: Annotated[str | None, typer.Option(help="Of the kernel: scale (the default), auto or a number.")] = None,
     degree: Annotated[int | None, typer.Option(help="Of the poly kernel; 3 by default.")] = None,
@@ -109,7 +112,7 @@ def train(
         from ..persistence import save
 
         whole = memory_limit if kernel == "linear" else None
-        words = make_words(text, encoding, whole, features=features, ngrams=ngrams, min_count=min_count)
+        before = make_before(standardize, text, encoding, whole, features=features, ngrams=ngrams, min_count=min_count)
         options = {"loss": loss, "max_iter": max_iter, "multi_class": multi_class}
         of_kernel: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
         of_kernel |= {"approximation": approximation, "n_basis": basis, "grow": grow}
@@ -139,24 +142,25 @@ def train(
             raise ValueError("--ordinal or --multi-class, not both.")
         progress.say(f"reading {data}")
         reading: dict[str, Any] = {"label": label, "format": file_format}
-        reading |= {"memory_limit": limit} if words is None else {"text": text, "encoding": encoding}
-        training, testing = read_both(data, test, words, kernel != "linear", labels, test_labels, **reading)
+        reading |= {"memory_limit": limit} if before.words is None else {"text": text, "encoding": encoding}
+        training, testing = read_both(data, test, before, kernel != "linear", labels, test_labels, **reading)
         progress.follow(training)
         if ordinal is not None:
             model = in_order(model, ordinal, order, training.y)
         progress.say("training")
         seconds, remarks = fit(model, training)
+        remarks += uneven(training, before)
         if output is not None:
-            save(with_words(words, model), output)
+            save(whole_model(before, model), output)
         test_error = None if testing is None else error_rate(model, testing)
         if testing is not None and test_error is None:
             remarks.append(f"no test error: {test} has none of the model's labels.")
         if report is not None:
             progress.say("writing the report")
             sets = training, None if test_error is None else testing
-            write_report(report, model, model, sets, words, context, seconds=seconds, warnings=remarks)
+            write_report(report, model, model, sets, before, context, seconds=seconds, warnings=remarks)
         facts = {
-            **data_facts(data, training, words),
+            **data_facts(data, training, before),
             **reading_facts(training),
             "classes": class_counts(model, training),
             **kernel_facts(model),

@@ -14,11 +14,12 @@ from .data import (
     error_rate,
     fit,
     kernel_facts,
-    make_words,
+    make_before,
     memory_bytes,
     proof_facts,
     read_both,
-    with_words,
+    uneven,
+    whole_model,
 )
 from .options import (
     FIT_INTERCEPT,
@@ -41,6 +42,7 @@ from .options import (
     Quiet,
     Report,
     Seed,
+    Standardize,
     TestLabels,
     Text,
 )
@@ -67,6 +69,7 @@ def tune(
     ngrams: Ngrams = None,
     min_count: MinCount = None,
     encoding: Encoding = None,
+    standardize: Standardize = False,
     kernel: Kernel = "linear",
     Cs: Annotated[str, typer.Option("--C", help="How many values of C, or the values: 0.1,1,10.")] = "10",
     gammas: Annotated[
@@ -100,7 +103,7 @@ def tune(
         progress.say("loading primalsvm")
         from ..persistence import save
 
-        words = make_words(text, encoding, features=features, ngrams=ngrams, min_count=min_count)
+        before = make_before(standardize, text, encoding, features=features, ngrams=ngrams, min_count=min_count)
         options: dict[str, Any] = {"loss": loss, "multi_class": multi_class, "gammas": gammas}
         options["memory_limit"] = memory_bytes(memory_limit) if memory_limit else None
         search = make_search(
@@ -119,25 +122,26 @@ def tune(
         )
         progress.say(f"reading {data}")
         reading: dict[str, Any] = {"label": label, "format": file_format}
-        reading |= {"memory_limit": None} if words is None else {"text": text, "encoding": encoding}
-        # the words, and how rare they are for tfidf, are those of all folds: neither looks at a label
-        training, testing = read_both(data, test, words, kernel != "linear", labels, test_labels, **reading)
+        reading |= {"memory_limit": None} if before.words is None else {"text": text, "encoding": encoding}
+        # the words, how rare they are for tfidf, and means and deviations are those of all folds: none looks at a label
+        training, testing = read_both(data, test, before, kernel != "linear", labels, test_labels, **reading)
         progress.say("tuning")
         seconds, remarks = fit(search, training)
+        remarks += uneven(training, before)
         model = search.best_estimator_
         if training.feature_names:
             model.feature_names_in_ = search.feature_names_in_
         if output is not None:
-            save(with_words(words, model), output)
+            save(whole_model(before, model), output)
         if picture is not None:
             draw(search, picture)
         test_error = None if testing is None else error_rate(model, testing)
         if report is not None:
             progress.say("writing the report")
             sets = training, None if test_error is None else testing
-            write_report(report, search, model, sets, words, context, seconds=seconds, warnings=remarks)
+            write_report(report, search, model, sets, before, context, seconds=seconds, warnings=remarks)
         facts = {
-            **data_facts(data, training, words),
+            **data_facts(data, training, before),
             "classes": class_counts(model, training),
             **grid_facts(search),
             "seconds": seconds,

@@ -1,0 +1,5 @@
+"""python -m primalsvm"""
+
+from .cli import main
+
+main()
