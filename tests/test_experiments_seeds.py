@@ -169,6 +169,18 @@ def test_fewer_steps_must_be_half_on_every_set(slow, rival, rate):
     assert said_of(found, "less than 20 hyperplanes") is True
 
 
+def test_accuracies_are_compared_at_the_same_number_of_steps():
+    """Who arrives is stopped: another that arrives later, and by chance a little lower, is no more accurate."""
+    methods = (HYPERPASS, "Hyperpass", PEGASOS, PLANES)
+    runs = {n: dict.fromkeys(methods, falling(0.01)) | {HYPERPASS: falling(0.05, 200)} for n in SETS}
+    runs["a9a"][PLANES] = falling(0.0501, 400)
+    runs["a9a"][PLANES].primal[:200] = 1.1
+    facts = dict.fromkeys(SETS, 1.0), dict.fromkeys(SETS, 0.5)
+    assert said_of(seed002_gap.verdicts(Lab("full"), runs, *facts), "more accurate solution") is True
+    runs["a9a"][PLANES].primal[:200] = 1.0
+    assert said_of(seed002_gap.verdicts(Lab("full"), runs, *facts), "more accurate solution") is False
+
+
 @pytest.mark.parametrize("lead, held", [(0, True), (90, True), (120, False), (500, False)])
 def test_pegasos_may_be_ahead_for_a_hundred_steps(lead, held):
     """On the made-up set too."""

@@ -13,8 +13,9 @@ program has seldom more than 20 hyperplanes; and Theorem 3,
 
     gap <= epsilon   after at most   log2(lambda / 4 G^2) + 8 G^2 / lambda epsilon - 8 G^2 / lambda   steps.
 
-Judged: a good solution has a gap of 1e-3 v*, and much fewer steps are at most half; with many features Hyperpass must
-be ahead of Pegasos for good from step 100 on at the latest.
+Judged: a good solution has a gap of 1e-3 v*, and much fewer steps are at most half; accuracies are compared at the same
+number of steps, when the first of the three arrives at 1e-5 v*, where runs end; with many features Hyperpass must be
+ahead of Pegasos for good from step 100 on at the latest.
 
 Expected: not all. On texts cutting planes are as fast as Hyperpass; and on web8 equal rows put hundreds of hyperplanes
 in one place.
@@ -71,7 +72,7 @@ def run(lab: Lab) -> Outcome:
         X, y = whole(load_set(lab, name))
         problem = state_problem(X, y, lam)
         v[name] = best_bound(problem, lam)
-        steps = lab.pick(40, 150, 100 if name == "covtype" else 300 if name in low(lab) else 200)
+        steps = lab.pick(40, 150, 1500 if name in ("a9a", "w8a") else 400)
         runs[name] = {}
         for place, (method, solver) in enumerate(METHODS.items()):
             lab.tell(f"{method} on {name}", (number + place / len(METHODS)) / len(names))
@@ -102,7 +103,9 @@ def verdicts(lab: Lab, runs: dict[str, dict[str, Run]], v: dict[str, float], wor
         return "; ".join(f"{NAMES[n]} {', '.join(said(steps(n, m)) for m in methods)}" for n in names)
 
     def end(name: str, method: str) -> float:
-        return float(runs[name][method].primal[-1] - v[name])
+        """The gap when the first of them has arrived: a run ends there."""
+        step = min(len(runs[name][m].primal) for m in (PUBLISHED, *RIVALS))
+        return float(runs[name][method].primal[step - 1] - v[name])
 
     def ends(names: tuple[str, ...]) -> str:
         methods = (PUBLISHED, *RIVALS)
@@ -127,21 +130,22 @@ def verdicts(lab: Lab, runs: dict[str, dict[str, Run]], v: dict[str, float], wor
             lab,
             "With few features Hyperpass converges to a more accurate solution than both.",
             all(end(n, PUBLISHED) < end(n, rival) for n in few for rival in RIVALS),
-            f"Gaps at the end: {ends(few)}.",
+            f"Gaps when the first has arrived: {ends(few)}.",
         ),
         measured(
             lab,
             "With many features Hyperpass may be slower than Pegasos in the first 20 to 100 steps, then passes it.",
             all(step <= LATEST for step in ahead.values()),
             "; ".join(f"{NAMES[n]}: ahead for good from step {said(step)}" for n, step in ahead.items())
-            + f". Gaps at the end: {ends(many)}.",
+            + f". Gaps when the first has arrived: {ends(many)}.",
         ),
         measured(
             lab,
             "Whatever the set, Hyperpass is much faster and more accurate than cutting planes.",
             all(sooner(n, RIVALS[1]) and end(n, PUBLISHED) < end(n, RIVALS[1]) for n in runs),
             f"{what}: {beside(few + many)}. With our 200 free samples: "
-            f"{', '.join(said(steps(n, 'Hyperpass')) for n in runs)}. Gaps at the end: {ends(few + many)}.",
+            f"{', '.join(said(steps(n, 'Hyperpass')) for n in runs)}. "
+            f"Gaps when the first has arrived: {ends(few + many)}.",
         ),
         measured(
             lab,

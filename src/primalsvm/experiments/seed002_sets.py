@@ -79,7 +79,7 @@ def run(lab: Lab) -> Outcome:
         lam = lambda_of(lab, name)
         problem = state_problem(data.X, data.y, lam)
         v, settled[name], curves = best_bound(problem, lam), {}, {}
-        steps = lab.pick(40, 150, 400 if name in low(lab) else 150)
+        steps = lab.pick(40, 150, 1000 if name in low(lab) else 400)
         for place, method in enumerate(COMPARED):
             lab.tell(f"{method} on {name}", (number + (1 + place) / 4) / len(names))
             found = walk(problem, METHODS[method], lam, steps, v, 1e-4 * v, keep=True)

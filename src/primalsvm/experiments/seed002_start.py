@@ -63,7 +63,7 @@ def run(lab: Lab) -> Outcome:
         v[name], runs[name] = best_bound(problem, lam), {}
         for place, (method, solver) in enumerate(solvers.items()):
             lab.tell(f"{method} on {name}", (number + place / len(solvers)) / len(names))
-            runs[name][method] = walk(problem, solver, lam, lab.pick(40, 150, 200), v[name], 1e-5 * v[name])
+            runs[name][method] = walk(problem, solver, lam, lab.pick(40, 150, 400), v[name], 1e-5 * v[name])
         for method, found in runs[name].items():
             counts = [said(found.steps_to(t * v[name], v[name], found.products)) for t in TARGETS]
             rows.append(
