@@ -158,6 +158,13 @@ def test_predict_is_the_most_probable(make, classes, multi_class, probability):
             consistent(model, form)
 
 
+def test_a_step_steeper_than_any_slope():
+    curve = np.array([[-2e-313, 0.0, 1.0], [0.5, 0.75, 0.75]])
+    with np.errstate(all="raise", under="ignore"):
+        found = log_odds(curve, np.array([-1.0, -1e-313, 0.0, 2.0]))
+    np.testing.assert_allclose(found, np.log([1.0, 1.0, 3.0, 3.0]), atol=1e-15)
+
+
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_agreement_under_attack(data):

@@ -107,7 +107,8 @@ def _by_leave_one_out(problem: Problem, start: Start) -> Array | None:
     if not _is_cheap(problem, start.alpha):  # type: ignore[arg-type]
         return None
     try:
-        left = leave_out(problem, *start)  # type: ignore[arg-type]
+        assert start.alpha is not None
+        left = leave_out(problem, start.f, start.b, start.alpha)
     except (MemoryError, ValueError):
         return None
     # one step goes too far where little else holds a sample; none is further out than the model has them
@@ -265,8 +266,17 @@ def log_odds(curve: Array, scores: Array) -> Array:
     """log p - log(1 - p), where float64 has room for p and 1 - p."""
     scores = np.clip(scores, -1e300, 1e300)
     with np.errstate(over="ignore"):
-        z = curve[0] * scores + curve[1] if curve.ndim == 1 else logit(np.interp(scores, *curve))
+        z = curve[0] * scores + curve[1] if curve.ndim == 1 else logit(_rising(curve, scores))
     return np.clip(z, -FAR, FAR)
+
+
+def _rising(curve: Array, scores: Array) -> Array:
+    """Straight lines between the points of the curve; a step where two are closer than float64 has slopes for."""
+    with np.errstate(invalid="ignore"):
+        p = np.interp(scores, *curve)
+    steep = ~np.isfinite(p)
+    p[steep] = curve[1][np.searchsorted(curve[0], scores[steep], side="right") - 1]
+    return p
 
 
 # --- of all classes ---------------------------------------------------------------------------------------------------
