@@ -113,7 +113,7 @@ def times(model, data: Data, repeats: int) -> tuple[float, float, float]:
 
     def alone() -> None:
         with one_blas_thread():
-            loo_scores(problem, *start)
+            loo_scores(problem, *start[:3])
 
     rounds = [
         [
@@ -143,7 +143,7 @@ def measure(data: Data, kind: str, loss: str, options) -> dict:
     rng = np.random.default_rng(0)
     for k in options.folds:
         folds = rng.permutation(problem.n) % k
-        line[f"error_{k}"] = error(problem, fold_scores(problem, *start, folds))
+        line[f"error_{k}"] = error(problem, fold_scores(problem, *start[:3], folds))
         if not options.no_truth:
             line[f"true_error_{k}"] = error(problem, true_scores(problem, folds))
     return line

@@ -21,7 +21,7 @@ LAYERS = (
     {"solvers"},
     {"multiclass", "model_files", "readers", "chunk_files", "calibration"},
     {"classifier", "criterion", "notebook"},
-    {"approximation"},
+    {"approximation", "small_parts"},
     {"linear_svc", "svc"},
     {"ordinal_svc"},
     {

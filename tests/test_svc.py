@@ -334,7 +334,7 @@ def test_problems_in_flight_share_the_memory_and_the_threads(monkeypatch):
     X, y = iris()
     small = SVC(n_jobs=2, memory_limit=1000)._prepare(X, y, None)
     assert (small.matrix.K.memory_limit, SVC(n_jobs=2)._flying(small.parts)) == (1000, 1)  # not worth threads
-    monkeypatch.setattr("primalsvm.svc.SMALL_PART", 10)
+    monkeypatch.setattr("primalsvm.svc.MOST", 10)
     K = SVC(n_jobs=2, memory_limit=1000)._prepare(X, y, None).matrix.K
     assert (K.memory_limit, K.threads) == (500, 1)
     K = SVC(n_jobs=2, memory_limit=1000)._prepare(X, y == "setosa", None).matrix.K

@@ -109,7 +109,9 @@ def leave_one_out(model, X, y, sample_weight=None, *, folds=None) -> LeaveOneOut
         certificates = model.certificate_.parts or (model.certificate_,)
         for k, (part, start, proven) in enumerate(zip(data.parts, starts, certificates, strict=True)):
             problem = own._problem(data, part)
-            left = leave_out(problem, *start, None if folds is None else part.take(folds))  # type: ignore[arg-type]
+            assert start is not None and start.alpha is not None
+            mine = None if folds is None else part.take(folds)
+            left = leave_out(problem, start.f, start.b, start.alpha, mine)
             _check_same(problem, start, left.plain, proven)
             rows = slice(None) if part.rows is None else part.rows
             plain[rows, k], scores[rows, k] = left.plain, left.scores

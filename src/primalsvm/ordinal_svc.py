@@ -273,7 +273,7 @@ def judge(model: OrdinalSVC, X, y, sample_weight=None, **given) -> Certificate:
     with one_blas_thread():
         return Certificate.of_parts(
             [
-                certificate(problems._problem(data, part), *answer)
+                certificate(problems._problem(data, part), answer.f, answer.b, answer.alpha)
                 for part, answer in zip(data.parts, fitted._answers(data), strict=True)
             ]
         )
@@ -374,6 +374,9 @@ class KernelShared(_Shared, SVC):
     def _rules(self):
         yield from super()._rules()
         yield "approximation", self.approximation is None, "None with strategy 'shared'"
+
+    def _closer(self, data, starts, interrupted):
+        return starts  # its one problem has another matrix
 
     def _problem(self, data, part):
         if len(data.classes) == 2:

@@ -39,11 +39,13 @@ class State(Protocol):
 
 
 class Start(NamedTuple):
-    """Where to start: a primal point, and a dual point if there is one."""
+    """Where to start: a primal point, and a dual point if there is one; and what it took to get there."""
 
     f: Array
     b: float = 0.0
     alpha: Array | None = None
+    steps: int = 0
+    passes: float = 0.0
 
 
 class Solver:
@@ -249,12 +251,18 @@ def solve(
     try:
         if start is None:
             judge.begin(seconds)
-        begin = time.perf_counter()
-        state = solver.init(problem, start)
-        seconds += time.perf_counter() - begin
-        if start is not None:  # the start's own f, which need not be what a dual solver makes of its alpha
-            judge.look(start, 0, seconds, state.passes)
+        else:  # the start's own f, which need not be what a dual solver makes of its alpha
+            iteration = start.steps
+            judge.look(start, iteration, seconds, start.passes)
             status = "converged" if judge.relative_gap <= tol else ""
+            if not status and 0 < max_iter <= iteration:
+                status = "max_iter"
+            if callback is not None and callback(judge.history[-1]) and not status:
+                status = "stopped"
+        if not status:
+            begin = time.perf_counter()
+            state = solver.init(problem, start)
+            seconds += time.perf_counter() - begin
         while not status:
             begin = time.perf_counter()
             if hasattr(state, "tol"):
@@ -295,12 +303,13 @@ def solve(
         status = "interrupted"
         if state is not None and np.isfinite(state.f).all():
             judge.look(Start(state.f, state.b, state.alpha), iteration, seconds, state.passes)
-    if judge.relative_gap > tol and status in ("max_iter", "max_seconds", "stalled") and state.alpha is None:
+    unproven = judge.relative_gap > tol and state is not None and state.alpha is None
+    if unproven and status in ("max_iter", "max_seconds", "stalled"):
         limit = np.inf if max_seconds is None else JUDGING_SHARE * max_seconds
         judge.look(judge.best, iteration, seconds, state.passes, deep=True, max_seconds=limit)
     if judge.relative_gap <= tol and status not in ("interrupted", "stopped"):
         status = "converged"
     if verbose:
         print(f"[{verbose}] {status} after {iteration} steps: {judge.certificate(solver.name)}", flush=True)
-    f, b, _ = judge.best
+    f, b = judge.best[:2]
     return Result(f, b, judge.alpha, judge.certificate(solver.name), status, iteration, seconds, tuple(judge.history))

@@ -22,9 +22,10 @@ from .losses import Array, make_loss
 from .matrix import as_matrix, one_blas_thread
 from .multiclass import Part, gather, join, scatter
 from .problem import KernelProblem, LinearProblem, Problem
+from .small_parts import MOST, find_starts, small_parts
 from .solve import Start
+from .solvers import SMO
 
-SMALL_PART = 2000  # samples
 FIRST_BASIS = 50
 MANY = 20_000  # samples from which products with K that are cheap beat rows of it that are kept
 WITH_GAMMA = ("rbf", "poly", "laplacian", "wendland", "sigmoid")
@@ -340,7 +341,19 @@ class SVC(CertifiedClassifier):
 
     def _flying(self, parts):
         """One at a time where they are small: their time is mostly Python's, whose threads wait for each other."""
-        return 1 if max(len(part.y) for part in parts) <= SMALL_PART else super()._flying(parts)
+        return 1 if max(len(part.y) for part in parts) <= MOST else super()._flying(parts)
+
+    def _closer(self, data, starts, interrupted):
+        """Small problems of pairs begin near their solutions, which compiled loops find for all of them at once."""
+        matrix, plain = data.matrix, self.solver_ == SMO() and self.max_seconds is None
+        if not plain or any(starts) or self.approximation is not None or matrix.taken is not None:
+            return starts
+        threads = effective_n_jobs(self.n_jobs)
+        small = small_parts(matrix.K, data.parts, threads)
+        parts = [data.parts[k] for k in small]
+        facts = [self._facts(data, part) for part in parts]
+        found = find_starts(matrix.K, parts, facts, self.tol, self.max_iter, threads, interrupted)
+        return [dict(zip(small, found, strict=True)).get(k) for k in range(len(data.parts))]
 
     def _problem(self, data: Prepared, part) -> Problem:
         if self.approximation is not None:

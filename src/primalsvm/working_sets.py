@@ -236,3 +236,68 @@ def sample_gaps(scores, y, beta, cost, tilt, bend, bound, b):
             loss = best * (lag - 0.5 * bend * best)
             gap += cost[i] * (loss - share * (lag - 0.5 * bend * share))
     return gap
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def ascend_parts(
+    features,
+    samples,
+    bounds,
+    first,
+    last,
+    y,
+    cost,
+    tilt,
+    bend,
+    bound,
+    paired,
+    constant,
+    ratio,
+    tol,
+    most,
+    beta,
+    b,
+    work,
+):
+    """Gaussian problems first to last - 1, one after another, each until its gap seems to be at most tol P.
+
+    Problem p has the samples bounds[p] to bounds[p + 1] of y, cost, beta and `samples`, which says where their
+    features (d + 2, n), see gaussian_row, stand. Sets beta, the intercepts b, and work (problems, 2): steps, rows made.
+    """
+    largest = 0
+    for p in range(first, last):
+        largest = max(largest, bounds[p + 1] - bounds[p])
+    room = np.empty(largest * largest, dtype=np.float32)  # memory that is never touched costs nothing
+    for p in range(first, last):
+        begin, end = bounds[p], bounds[p + 1]
+        n = end - begin
+        mine = np.empty((features.shape[0], n), dtype=np.float32)
+        for c in range(features.shape[0]):
+            for k in range(n):
+                mine[c, k] = features[c, samples[begin + k]]
+        signs, costs = y[begin:end], cost[begin:end]
+        low, high, curve, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        own, up, down, scores = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)
+        for k in range(n):
+            reach = bound * costs[k] if costs[k] > 0.0 else 0.0
+            low[k], high[k] = (0.0, reach) if signs[k] > 0.0 else (-reach, 0.0)
+            curve[k] = 1.0 + constant + (bend / costs[k] if costs[k] > 0.0 else 0.0)
+            e[k] = tilt * signs[k]
+        rows, slot = room[: n * n].reshape((n, n)), np.full(n, -1)
+        dual = 0.0
+        for _ in range(most):
+            steps, gain = ascend_on_rows(
+                rows, slot, mine, curve, low, high, own, e, paired, constant, 1e-15, ratio, 50 * n + 1000
+            )
+            dual += gain
+            work[p, 0] += 1
+            for k in range(n):
+                scores[k] = signs[k] * tilt - (curve[k] - 1.0 - constant) * own[k] - e[k]
+            top, bottom = survey(scores, signs, own, costs, tilt, bend, bound, 0.0, up, down)
+            middle = 0.5 * (top + bottom) if paired and np.isfinite(top) and np.isfinite(bottom) else 0.0
+            gap = sample_gaps(scores, signs, own, costs, tilt, bend, bound, middle)
+            if steps == 0 or not gap > tol * (dual + gap):
+                break
+        work[p, 1] = slot.max() + 1
+        beta[begin:end] = own
+        b[p] = middle if paired else constant * own.sum()
