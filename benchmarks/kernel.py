@@ -45,7 +45,7 @@ class Bench:
 
     def measure(self, cell: Cell, sides: list[Side]) -> None:
         lines = {side.name: self.run(side, cell, 0, None, []) for side in sides}
-        rungs = deciding(lines)
+        rungs = deciding(lines, self.options.goal)
         for turn in range(1, self.options.repeats):
             for side in sides[:: -1 if turn % 2 else 1]:
                 if rungs.get(side.name):
@@ -56,6 +56,7 @@ class Bench:
         fields = ("primal", "dual", "relative_gap", "judge_seconds")
         judged = {line["digest"]: {name: line[name] for name in fields} for line in before if "digest" in line}
         spec = {"side": side.name, "cell": cell.name, "rungs": rungs, "judged": judged, "cap": self.options.cap}
+        spec["goal"] = self.options.goal
         spec |= {"cache": str(self.options.cache), "threads": side.threads or self.options.threads}
         lines: list[dict] = []
         known = self.base | {"cell": cell.name, "side": side.name, "turn": turn}
@@ -99,10 +100,10 @@ class Bench:
         return line
 
 
-def deciding(lines: dict[str, list[dict]]) -> dict[str, list[dict]]:
-    """Of each side, the settings that decide its times."""
+def deciding(lines: dict[str, list[dict]], least: float) -> dict[str, list[dict]]:
+    """Of each side, the settings that decide its times to the goals down to the least."""
     rungs: dict[str, list[dict]] = {}
-    for goal in kernel_report.GOALS:
+    for goal in (goal for goal in kernel_report.GOALS if goal >= least):
         found = {name: kernel_report.time_to(goal, name, own) for name, own in lines.items()}
         seconds = {name: time.seconds for name, time in found.items() if time.seconds is not None}
         fastest = min((spent for name, spent in seconds.items() if name != OURS.name), default=None)
@@ -148,6 +149,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--repeats", type=int, default=3, help="of the rungs that decide")
     parser.add_argument("--cap", type=float, default=120.0, help="seconds of a fit after which it is killed")
+    parser.add_argument("--goal", type=float, default=1e-6, help="climb to this relative gap: 1e-3 takes far less time")
     parser.add_argument("--report-only", action="store_true", help="measure nothing, print what --jsonl holds")
     parser.add_argument("--extras", action="store_true", help="ours alone: memory under a limit, steps of Newton")
     parser.add_argument("--toy", action="store_true", help="small random sets: seconds, and no measurement")

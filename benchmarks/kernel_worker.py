@@ -23,7 +23,6 @@ from . import sets, timed
 from .kernel_peers import CELLS, OURS, SIDES, TOYS, Fit, judge
 from .linear_extras import peak_memory
 
-CLOSE = 1e-6
 PATIENCE = 3  # rungs in a row without an improvement, after which a ladder leads nowhere
 WARM_UP = 1000  # rows, and 20 of each class at least
 PREDICTIONS, ENOUGH = 3, 1.0  # times, unless that takes longer than so many seconds
@@ -93,16 +92,16 @@ class Work:
         return facts | {"judge_seconds": time.perf_counter() - begin}
 
     def climb(self) -> None:
-        """From loose to tight until it is close, too long, or leads nowhere. Ours is asked for both gaps."""
+        """From loose to tight until it is close, too long, or leads nowhere. Ours is asked for each gap in turn."""
         best, misses = np.inf, 0
         for setting in self.side.ladder:
             line = self.run(setting)
             gap = line["primal"] - line["dual"]
             misses = 0 if gap < 0.9 * best else misses + 1
             best = min(best, gap)
-            if self.side is OURS:
+            if self.side is OURS and setting["tol"] > self.spec["goal"]:
                 continue
-            if line["relative_gap"] <= CLOSE or line["seconds"] > self.spec["cap"] or misses >= PATIENCE:
+            if line["relative_gap"] <= self.spec["goal"] or line["seconds"] > self.spec["cap"] or misses >= PATIENCE:
                 return
 
 

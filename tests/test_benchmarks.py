@@ -483,10 +483,10 @@ def test_a_kernel_fit_beyond_the_cap_is_killed_and_the_rest_goes_on(monkeypatch,
     assert again == [("intelex", [{"tol": 0.1}], ["abc"]), ("primalsvm", [{"tol": 1e-3}], ["abc"])]
 
 
-def test_a_kernel_ladder_ends_where_it_leads_nowhere():
-    gaps = iter([1.0, 0.5, 0.49, 0.48, 0.47, 0.1])
-    work = kernel_worker.Work.__new__(kernel_worker.Work)
-    work.side, work.spec, seen = kernel_peers.THUNDER, {"cap": 5.0}, []
+def climbed(side, gaps, goal):
+    """The settings that a side tries whose models have these gaps."""
+    work, seen = kernel_worker.Work.__new__(kernel_worker.Work), []
+    work.side, work.spec, gaps = side, {"cap": 5.0, "goal": goal}, iter(gaps)
 
     def one(setting):
         seen.append(setting["tol"])
@@ -495,7 +495,14 @@ def test_a_kernel_ladder_ends_where_it_leads_nowhere():
 
     work.run = one
     work.climb()
-    assert seen == [0.1, 0.01, 1e-3, 1e-4, 1e-5]
+    return seen
+
+
+def test_a_kernel_ladder_ends_where_it_leads_nowhere_or_at_the_goal():
+    assert climbed(kernel_peers.THUNDER, [1.0, 0.5, 0.49, 0.48, 0.47, 0.1], 1e-6) == [0.1, 0.01, 1e-3, 1e-4, 1e-5]
+    assert climbed(kernel_peers.THUNDER, [1e-2, 1e-3, 1e-4], 1e-3) == [0.1, 0.01]
+    assert climbed(kernel_peers.OURS, [1e-7, 1e-7], 1e-6) == [1e-3, 1e-6]  # whatever it has reached by chance
+    assert climbed(kernel_peers.OURS, [1e-4, 1e-7], 1e-3) == [1e-3]
 
 
 def test_long_kernel_rungs_are_measured_again_for_ours_and_the_fastest_peer_only():
@@ -504,7 +511,7 @@ def test_long_kernel_rungs_are_measured_again_for_ours_and_the_fastest_peer_only
         "intelex": [kernel_line("intelex", 1e-2, 9e-4, 60.0)],
         "scikit-learn": [kernel_line("scikit-learn", 1e-2, 9e-4, 90.0)],
     }
-    assert kernel.deciding(lines) == {"primalsvm": [{"tol": 1e-3}], "intelex": [{"tol": 1e-2}]}
+    assert kernel.deciding(lines, 1e-6) == {"primalsvm": [{"tol": 1e-3}], "intelex": [{"tol": 1e-2}]}
 
 
 def test_kernel_peers_that_are_missing_are_named(monkeypatch, capsys):
