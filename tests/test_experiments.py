@@ -162,7 +162,7 @@ class Fake:
 
 def fake_outcome():
     line = np.array([1.0, 2.0, np.nan]), np.array([1.0, np.inf, 3.0])
-    verdicts = [Verdict("It holds.", np.True_, "1 of 1."), Verdict("It does not.", False, "0 of 1.")]
+    verdicts = [Verdict("It holds.", np.True_, "1 of 1."), Verdict("It does not.", False, "v* <x, y> 0.")]
     verdicts.append(Verdict("Who knows.", None, "Too few."))
     plot = Plot("Costs in $ and $", "x", "y", {"a": line, "b": line}, log_x=True, log_y=True)
     return Outcome(verdicts, [Table("t", ["a"], [["1"]])], [plot], ["a note"])
@@ -187,6 +187,7 @@ def test_what_is_written(monkeypatch, tmp_path):
     page = (tmp_path / "out" / "verdicts.md").read_text()
     for text in ("**held**: It holds.", "**refuted**: It does not.", "**too small to tell**: Who knows.", "a note"):
         assert text in page
+    assert r"It does not. *v\* \<x, y> 0.*" in page  # else Markdown takes the star for the end
     assert "1 held, 1 refuted, 1 too small to tell" in page and "How claims are judged" in page
     for text in ("held: It holds. 1 of 1.", "refuted: It does not.", "too small to tell: Who knows."):
         assert text in found.stdout

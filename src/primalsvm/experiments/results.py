@@ -64,8 +64,10 @@ def write_page(folder: Path) -> Path:
     for result in found:
         where = f"scale {result['scale']}, primalsvm {result['version']}, {result['seconds']:.0f} s"
         lines += [f"## {result['title']}", "", f"`{result['name']}`, {where}", ""]
-        lines += [f"- **{WORDS[v['held']]}**: {v['claim']} *{v['figures']}*" for v in result["verdicts"]]
-        lines += [f"- note: {note}" for note in result["notes"]] + [""]
+        lines += [
+            f"- **{WORDS[v['held']]}**: {_escaped(v['claim'])} *{_escaped(v['figures'])}*" for v in result["verdicts"]
+        ]
+        lines += [f"- note: {_escaped(note)}" for note in result["notes"]] + [""]
     lines += ["## How claims are judged", "", RULES, ""]
     page = folder / "verdicts.md"
     _write(page, "\n".join(lines))
@@ -119,7 +121,8 @@ def draw(plot: Plot, path: Path) -> str | None:
 
 
 def _key(name: str, lab: Lab) -> dict[str, Any]:
-    shared = [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in names()]
+    apart = {*names(), "__init__", "results"}
+    shared = [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in apart]
     source = hashlib.sha256(b"".join(path.read_bytes() for path in [FOLDER / f"{name}.py", *shared])).hexdigest()[:16]
     home = None if lab.home is None else str(lab.home)
     return {"scale": lab.scale, "version": __version__, "data": home, "threads": lab.threads, "source": source}
@@ -131,6 +134,11 @@ def _text(name: str) -> str:
 
 def _numbers(values: Any) -> list[float | None]:
     return [float(v) if np.isfinite(v) else None for v in np.asarray(values, dtype=float).ravel()]
+
+
+def _escaped(text: str) -> str:
+    """v* and <x, y> mean something to Markdown."""
+    return text.replace("*", "\\*").replace("<", "\\<")
 
 
 def _text_of(text: str) -> str:
