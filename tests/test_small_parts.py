@@ -75,15 +75,14 @@ def test_a_bad_start_is_found_out(spoil, monkeypatch):
     """Whatever the loops return, what is proven is what the judge saw."""
     X, y = clouds()
     good = SVC(gamma=0.3, tol=1e-3).fit(X, y)
-    honest = working_sets.ascend_parts
+    honest = working_sets.ascend_from_nothing
 
     def spoilt(*args):
-        honest(*args)
-        beta, b = args[-3:-1]
-        beta *= -3.0 if spoil == "wrong" else np.nan
-        b += 7.0
+        b, *counts = honest(*args)
+        args[-1][:] *= -3.0 if spoil == "wrong" else np.nan
+        return b + 7.0, *counts
 
-    monkeypatch.setattr(working_sets, "ascend_parts", spoilt)
+    monkeypatch.setattr(working_sets, "ascend_from_nothing", spoilt)
     model = SVC(gamma=0.3, tol=1e-3).fit(X, y)
     assert model.status_ == "converged" and max(part.relative_gap for part in model.certificate_.parts) <= 1e-3
     assert model.certificate_.primal == pytest.approx(good.certificate_.primal, rel=2e-3)
@@ -128,7 +127,7 @@ def test_ctrl_c_keeps_a_model(monkeypatch):
     def press(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(working_sets, "ascend_parts", press)
+    monkeypatch.setattr(working_sets, "ascend_from_nothing", press)
     model = SVC(gamma=0.3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

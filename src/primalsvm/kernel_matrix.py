@@ -202,7 +202,7 @@ class TiledKernel(KernelMatrix):
             features = self.points.features(cols)
 
             def work(begin: int, end: int, features: Features = features, weights: Array = v[cols]) -> None:
-                room = np.empty(TILE * TILE)
+                room = np.empty(min(TILE, end - begin) * min(TILE, len(features)))
                 for at in range(begin, end, TILE):
                     part = slice(at, min(at + TILE, end))
                     rows = self.points.features(part if picked is None else picked[part])

@@ -8,19 +8,18 @@ judge looks at each, in float64, and where it is not content the solver goes on 
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from .kernel_matrix import SMALL, KernelMatrix, TiledKernel
+from .losses import Array, Loss
 from .multiclass import Part
 from .problem import KernelProblem
 from .solve import Start
 
 MOST = 2000  # samples of a problem: a larger one is worth all threads
 SHARE = 0.2  # of the memory limit for rows of K
-BATCH = 500_000  # multiplications of samples, or so, between two looks at Ctrl-C
 RATIO = 0.02  # a violation falls to this share of itself before the gap is looked at
 ROUNDS = 100  # such falls, at most
 CLOSER = 0.7  # of the tolerance: the judge will see float64
@@ -33,7 +32,8 @@ def small_parts(K: KernelMatrix | None, parts: Sequence[Part], threads: int) -> 
     points, most = K.points, min(MOST, np.sqrt(SHARE * K.memory_limit / (4 * threads)))
     if K.kernel.name != "rbf" or points.sparse or points.rough or points.wide:
         return []
-    return [k for k, part in enumerate(parts) if part.rows is not None and SMALL < 8 * len(part.y) ** 2 <= 8 * most**2]
+    sizes = [0 if part.rows is None else len(part.rows) for part in parts]
+    return [k for k, n in enumerate(sizes) if 8 * n * n > SMALL and n <= most]
 
 
 def find_starts(
@@ -46,36 +46,24 @@ def find_starts(
     interrupted: threading.Event,
 ) -> list[Start | None]:
     """A start for each part, whose problem has these `facts`. Ctrl-C sets `interrupted`; some have none then."""
-    from .working_sets import ascend_parts
+    from .working_sets import ascend_from_nothing
 
-    if not parts:
-        return []
-    loss, intercept = facts[0]["loss"], facts[0]["intercept"]
     features = np.ascontiguousarray(K.points.features(slice(None), np.float32).values.T)
-    bounds = np.cumsum([0, *(len(part.y) for part in parts)])
-    samples = np.concatenate([part.rows for part in parts])  # type: ignore[misc]
-    y, cost = (np.concatenate([fact[name] for fact in facts]) for name in ("y", "cost"))
-    beta, b, work = np.zeros(len(y)), np.zeros(len(parts)), np.zeros((len(parts), 2))
-    constant = KernelProblem.intercept_scaling**2 if intercept == "penalized" else 0.0
-    most = min(max_iter, ROUNDS)
-    options = (loss.tilt, loss.bend, loss.bound, intercept == "free", constant, RATIO, CLOSER * tol, most)
 
-    def run(first: int, last: int) -> None:
-        if not interrupted.is_set():
-            ascend_parts(features, samples, bounds, first, last, y, cost, *options, beta, b, work)
+    def run(part: Part, y: Array, cost: Array, loss: Loss, intercept: str) -> Start | None:
+        if interrupted.is_set():
+            return None
+        constant = KernelProblem.intercept_scaling**2 if intercept == "penalized" else 0.0
+        options = (loss.tilt, loss.bend, loss.bound, intercept == "free", constant, RATIO, CLOSER * tol)
+        beta = np.zeros(len(y))
+        b, steps, rows = ascend_from_nothing(features, part.rows, y, cost, *options, min(max_iter, ROUNDS), beta)
+        whole = bool(np.isfinite(beta).all() and np.isfinite(b))
+        return Start(beta, b, beta * y, steps, rows / len(y)) if whole else None
 
-    done = np.cumsum(np.diff(bounds).astype(float) * features.shape[0] * 50) // BATCH
-    cuts = [0, *(np.flatnonzero(np.diff(done)) + 1).tolist(), len(parts)]
-    with ThreadPoolExecutor(threads) as pool:  # whoever is free takes the next
-        futures = [pool.submit(run, first, last) for first, last in pairwise(cuts) if first < last]
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(run, part, **fact) for part, fact in zip(parts, facts, strict=True)]
         try:
-            for future in futures:
-                future.result()
+            return [future.result() for future in futures]
         except KeyboardInterrupt:
             interrupted.set()
-    starts: list[Start | None] = []
-    for k, part in enumerate(parts):
-        mine, (steps, rows) = slice(bounds[k], bounds[k + 1]), work[k]
-        start = Start(beta[mine], float(b[k]), beta[mine] * part.y, int(steps), rows / len(part.y))
-        starts.append(start if steps and np.isfinite(start.f).all() and np.isfinite(start.b) else None)
-    return starts
+    return [future.result() if future.exception() is None else None for future in futures]

@@ -352,8 +352,9 @@ class SVC(CertifiedClassifier):
         small = small_parts(matrix.K, data.parts, threads)
         parts = [data.parts[k] for k in small]
         facts = [self._facts(data, part) for part in parts]
-        found = find_starts(matrix.K, parts, facts, self.tol, self.max_iter, threads, interrupted)
-        return [dict(zip(small, found, strict=True)).get(k) for k in range(len(data.parts))]
+        found = find_starts(matrix.K, parts, facts, self.tol, self.max_iter, threads, interrupted) if small else []
+        by_part = dict(zip(small, found, strict=True))
+        return [by_part.get(k) for k in range(len(data.parts))]
 
     def _problem(self, data: Prepared, part) -> Problem:
         if self.approximation is not None:

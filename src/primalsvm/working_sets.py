@@ -239,65 +239,39 @@ def sample_gaps(scores, y, beta, cost, tilt, bend, bound, b):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def ascend_parts(
-    features,
-    samples,
-    bounds,
-    first,
-    last,
-    y,
-    cost,
-    tilt,
-    bend,
-    bound,
-    paired,
-    constant,
-    ratio,
-    tol,
-    most,
-    beta,
-    b,
-    work,
-):
-    """Gaussian problems first to last - 1, one after another, each until its gap seems to be at most tol P.
+def ascend_from_nothing(features, samples, y, cost, tilt, bend, bound, paired, constant, ratio, tol, rounds, beta):
+    """A whole Gaussian problem, until its gap seems to be at most tol P: beta, which comes as zeros, is set.
 
-    Problem p has the samples bounds[p] to bounds[p + 1] of y, cost, beta and `samples`, which says where their
-    features (d + 2, n), see gaussian_row, stand. Sets beta, the intercepts b, and work (problems, 2): steps, rows made.
+    Its samples have the columns `samples` of the features, see gaussian_row. The rest is as above; the gap is looked at
+    when the violation has fallen to `ratio` of itself, so many times at most. Returns (b, rounds, rows of K made).
     """
-    largest = 0
-    for p in range(first, last):
-        largest = max(largest, bounds[p + 1] - bounds[p])
-    room = np.empty(largest * largest, dtype=np.float32)  # memory that is never touched costs nothing
-    for p in range(first, last):
-        begin, end = bounds[p], bounds[p + 1]
-        n = end - begin
-        mine = np.empty((features.shape[0], n), dtype=np.float32)
-        for c in range(features.shape[0]):
-            for k in range(n):
-                mine[c, k] = features[c, samples[begin + k]]
-        signs, costs = y[begin:end], cost[begin:end]
-        low, high, curve, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-        own, up, down, scores = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)
+    n = beta.size
+    mine = np.empty((features.shape[0], n), dtype=np.float32)
+    for c in range(features.shape[0]):
         for k in range(n):
-            reach = bound * costs[k] if costs[k] > 0.0 else 0.0
-            low[k], high[k] = (0.0, reach) if signs[k] > 0.0 else (-reach, 0.0)
-            curve[k] = 1.0 + constant + (bend / costs[k] if costs[k] > 0.0 else 0.0)
-            e[k] = tilt * signs[k]
-        rows, slot = room[: n * n].reshape((n, n)), np.full(n, -1)
-        dual = 0.0
-        for _ in range(most):
-            steps, gain = ascend_on_rows(
-                rows, slot, mine, curve, low, high, own, e, paired, constant, 1e-15, ratio, 50 * n + 1000
-            )
-            dual += gain
-            work[p, 0] += 1
-            for k in range(n):
-                scores[k] = signs[k] * tilt - (curve[k] - 1.0 - constant) * own[k] - e[k]
-            top, bottom = survey(scores, signs, own, costs, tilt, bend, bound, 0.0, up, down)
-            middle = 0.5 * (top + bottom) if paired and np.isfinite(top) and np.isfinite(bottom) else 0.0
-            gap = sample_gaps(scores, signs, own, costs, tilt, bend, bound, middle)
-            if steps == 0 or not gap > tol * (dual + gap):
-                break
-        work[p, 1] = slot.max() + 1
-        beta[begin:end] = own
-        b[p] = middle if paired else constant * own.sum()
+            mine[c, k] = features[c, samples[k]]
+    low, high, bends, curve, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for k in range(n):
+        reach = bound * cost[k] if cost[k] > 0.0 else 0.0
+        low[k], high[k] = (0.0, reach) if y[k] > 0.0 else (-reach, 0.0)
+        bends[k] = bend / cost[k] if cost[k] > 0.0 else 0.0
+        curve[k] = 1.0 + constant + bends[k]
+        e[k] = tilt * y[k]
+    rows = np.empty((n, n), dtype=np.float32)  # memory that is never touched costs nothing
+    slot, scores, up, down = np.full(n, -1), np.empty(n), np.empty(n), np.empty(n)
+    dual, b, done = 0.0, 0.0, 0
+    while done < rounds:
+        done += 1
+        steps, gain = ascend_on_rows(
+            rows, slot, mine, curve, low, high, beta, e, paired, constant, 1e-15, ratio, 50 * n + 1000
+        )
+        dual += gain
+        for k in range(n):
+            scores[k] = y[k] * tilt - bends[k] * beta[k] - e[k]
+        top, bottom = survey(scores, y, beta, cost, tilt, bend, bound, 0.0, up, down)
+        if paired and np.isfinite(top) and np.isfinite(bottom):
+            b = 0.5 * (top + bottom)
+        gap = sample_gaps(scores, y, beta, cost, tilt, bend, bound, b)
+        if steps == 0 or not gap > tol * (dual + gap):
+            break
+    return b if paired else constant * beta.sum(), done, slot.max() + 1
