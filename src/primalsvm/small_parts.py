@@ -20,8 +20,7 @@ from .solve import Start
 
 MOST = 2000  # samples of a problem: a larger one is worth all threads
 SHARE = 0.2  # of the memory limit for rows of K
-RATIO = 0.02  # a violation falls to this share of itself before the gap is looked at
-ROUNDS = 100  # such falls, at most
+ROUNDS = 100  # of the loops, at most
 CLOSER = 0.7  # of the tolerance: the judge will see float64
 
 
@@ -54,7 +53,7 @@ def find_starts(
         if interrupted.is_set():
             return None
         constant = KernelProblem.intercept_scaling**2 if intercept == "penalized" else 0.0
-        options = (loss.tilt, loss.bend, loss.bound, intercept == "free", constant, RATIO, CLOSER * tol)
+        options = (loss.tilt, loss.bend, loss.bound, intercept == "free", constant, CLOSER * tol)
         beta = np.zeros(len(y))
         b, steps, rows = ascend_from_nothing(features, part.rows, y, cost, *options, min(max_iter, ROUNDS), beta)
         whole = bool(np.isfinite(beta).all() and np.isfinite(b))

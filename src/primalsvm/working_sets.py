@@ -239,11 +239,35 @@ def sample_gaps(scores, y, beta, cost, tilt, bend, bound, b):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def ascend_from_nothing(features, samples, y, cost, tilt, bend, bound, paired, constant, ratio, tol, rounds, beta):
+def _gap(y, cost, bends, beta, e, tilt, bend, bound, paired, scores, up, down):
+    """(P - D as the gradients e show it, the intercept that is in the middle of them); sets the three last."""
+    for k in range(y.size):
+        scores[k] = y[k] * tilt - bends[k] * beta[k] - e[k]
+    top, bottom = survey(scores, y, beta, cost, tilt, bend, bound, 0.0, up, down)
+    b = 0.5 * (top + bottom) if paired and np.isfinite(top) and np.isfinite(bottom) else 0.0
+    return sample_gaps(scores, y, beta, cost, tilt, bend, bound, b), b
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _near(e, beta, low, high, b, reach):
+    """Those whose beta is not 0, or would change if their e were nearer to b by `reach`."""
+    some = np.empty(e.size, dtype=np.int64)
+    count = 0
+    for k in range(e.size):
+        rises, falls = beta[k] < high[k] and e[k] > b - reach, beta[k] > low[k] and e[k] < b + reach
+        if beta[k] != 0.0 or rises or falls:
+            some[count] = k
+            count += 1
+    return some[:count]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def ascend_from_nothing(features, samples, y, cost, tilt, bend, bound, paired, constant, tol, rounds, beta):
     """A whole Gaussian problem, until its gap seems to be at most tol P: beta, which comes as zeros, is set.
 
-    Its samples have the columns `samples` of the features, see gaussian_row. The rest is as above; the gap is looked at
-    when the violation has fallen to `ratio` of itself, so many times at most. Returns (b, rounds, rows of K made).
+    Its samples have the columns `samples` of the features, see gaussian_row; the rest is as above. All of them take
+    part at first, then in turns those near the margin, and all again to see whether that was right. A round ends when
+    the violation has fallen to a small part of itself. Returns (b, rounds, rows of K made).
     """
     n = beta.size
     mine = np.empty((features.shape[0], n), dtype=np.float32)
@@ -252,26 +276,62 @@ def ascend_from_nothing(features, samples, y, cost, tilt, bend, bound, paired, c
             mine[c, k] = features[c, samples[k]]
     low, high, bends, curve, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for k in range(n):
-        reach = bound * cost[k] if cost[k] > 0.0 else 0.0
-        low[k], high[k] = (0.0, reach) if y[k] > 0.0 else (-reach, 0.0)
+        most = bound * cost[k] if cost[k] > 0.0 else 0.0
+        low[k], high[k] = (0.0, most) if y[k] > 0.0 else (-most, 0.0)
         bends[k] = bend / cost[k] if cost[k] > 0.0 else 0.0
         curve[k] = 1.0 + constant + bends[k]
         e[k] = tilt * y[k]
     rows = np.empty((n, n), dtype=np.float32)  # memory that is never touched costs nothing
     slot, scores, up, down = np.full(n, -1), np.empty(n), np.empty(n), np.empty(n)
-    dual, b, done = 0.0, 0.0, 0
-    while done < rounds:
-        done += 1
-        steps, gain = ascend_on_rows(
-            rows, slot, mine, curve, low, high, beta, e, paired, constant, 1e-15, ratio, 50 * n + 1000
-        )
-        dual += gain
-        for k in range(n):
-            scores[k] = y[k] * tilt - bends[k] * beta[k] - e[k]
-        top, bottom = survey(scores, y, beta, cost, tilt, bend, bound, 0.0, up, down)
-        if paired and np.isfinite(top) and np.isfinite(bottom):
-            b = 0.5 * (top + bottom)
-        gap = sample_gaps(scores, y, beta, cost, tilt, bend, bound, b)
-        if steps == 0 or not gap > tol * (dual + gap):
+    limit = 50 * n + 1000
+    done, steps, b = 1, 0, 0.0
+    steps, dual = ascend_on_rows(rows, slot, mine, curve, low, high, beta, e, paired, constant, 1e-15, 0.05, limit)
+    while True:
+        gap, b = _gap(y, cost, bends, beta, e, tilt, bend, bound, paired, scores, up, down)
+        if steps == 0 or done >= rounds or not gap > tol * (dual + gap):
             break
+        some = _near(e, beta, low, high, b, 0.3 * tilt)
+        if 2 * some.size > n:
+            steps, gain = ascend_on_rows(
+                rows, slot, mine, curve, low, high, beta, e, paired, constant, 1e-15, 0.02, limit
+            )
+            dual += gain
+            done += 1
+            continue
+        m = some.size
+        theirs, kept = np.empty((features.shape[0], m), dtype=np.float32), np.empty((m, m), dtype=np.float32)
+        for c in range(features.shape[0]):
+            theirs[c] = mine[c][some]
+        held, count = np.full(m, -1), 0
+        for i in range(m):
+            if slot[some[i]] >= 0:
+                kept[count] = rows[slot[some[i]]][some]
+                held[i] = count
+                count += 1
+        own, own_e, own_curve = beta[some], e[some], curve[some]
+        own_y, own_cost, own_low, own_high, own_bends = y[some], cost[some], low[some], high[some], bends[some]
+        while done < rounds:
+            steps, gain = ascend_on_rows(
+                kept, held, theirs, own_curve, own_low, own_high, own, own_e, paired, constant, 1e-15, 0.02, limit
+            )
+            dual += gain
+            done += 1
+            gap, b = _gap(
+                own_y, own_cost, own_bends, own, own_e, tilt, bend, bound, paired, scores[:m], up[:m], down[:m]
+            )
+            if steps == 0 or not gap > 0.5 * tol * (dual + gap):
+                break
+        count, steps = slot.max() + 1, 0
+        for i in range(m):
+            j = some[i]
+            change = own[i] - beta[j]
+            if change != 0.0:
+                count = _make_row(mine, rows, slot, count, j)
+                row = rows[slot[j]]
+                for k in range(n):
+                    e[k] -= change * (row[k] + constant)
+                beta[j] = own[i]
+                steps += 1
+        for i in range(m):
+            e[some[i]] = own_e[i]
     return b if paired else constant * beta.sum(), done, slot.max() + 1
