@@ -16,11 +16,11 @@ from primalsvm.solvers import SMO
 RBF = Kernel("rbf", 0.3)
 
 
-def clouds(n=900, classes=3, d=3, dtype=np.float64, seed=0):
+def clouds(n=900, classes=3, d=3, dtype=np.float64, seed=0, apart=1.2):
     """Pairs of classes have more samples than those whose matrix is stored."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % classes
-    return (rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(classes, d))[y]).astype(dtype), y
+    return (rng.normal(size=(n, d)) + apart * rng.normal(size=(classes, d))[y]).astype(dtype), y
 
 
 def cases(y, C=1.0, loss=None, intercept="free", weight=None):
@@ -57,6 +57,17 @@ def test_starts_are_near_the_optimum(loss, intercept, dtype):
         exact = solve(problem, SMO(), tol=1e-8).certificate
         assert exact.dual * (1 - 1e-9) <= found.certificate.primal <= exact.primal / (1 - 1e-3)
         assert 0 < start.passes <= 1.0
+
+
+@pytest.mark.parametrize("intercept", ["free", "none", "penalized"])
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Huber(0.3)], ids=lambda loss: loss.name)
+def test_those_far_from_the_margin_sit_out_and_are_not_forgotten(loss, intercept):
+    """Classes well apart, and few support vectors: after the first round a small part of the samples is left."""
+    X, y = clouds(d=2, apart=5.0)
+    for problem, start in starts_of(X, y, loss=loss, intercept=intercept, C=10.0, tol=1e-4):
+        assert 2 < np.count_nonzero(start.f) < 150 and start.passes < 0.25
+        found = solve(problem, SMO(), start=start, tol=1e-4)
+        assert found.iterations == start.steps and 1 < start.steps < 10 and found.certificate.relative_gap <= 1e-4
 
 
 @pytest.mark.parametrize("C", [1e-6, 1e4])
