@@ -24,7 +24,7 @@ from .kernel_peers import CELLS, OURS, SIDES, TOYS, Fit, judge
 from .linear_extras import peak_memory
 
 PATIENCE = 3  # rungs in a row without an improvement, after which a ladder leads nowhere
-WARM_UP = 1000  # rows, and 20 of each class at least
+WARM_UP, EACH = 1000, 300  # rows, and of each class at least: pairs must be large enough for what fits will need
 PREDICTIONS, ENOUGH = 3, 1.0  # times, unless that takes longer than so many seconds
 
 
@@ -47,7 +47,7 @@ class Work:
         """Seconds of the first fits and predictions, on a few rows: importing and compiling."""
         X, y = self.data.X, self.data.y
         classes = np.unique(y)
-        count = max(20, WARM_UP // len(classes))
+        count = max(EACH, WARM_UP // len(classes))
         rows = np.sort(np.concatenate([np.flatnonzero(y == c)[:count] for c in classes]))
         small = self.side.ready(X[rows], y[rows])
 
