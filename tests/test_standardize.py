@@ -135,6 +135,14 @@ def test_the_other_commands_take_it(uneven, tmp_path):
     assert "height" in done("explain", path).stdout
 
 
+def test_the_report_says_so(uneven, tmp_path):
+    pytest.importorskip("plotly")
+    train, words = uneven[0] / "train.csv", "columns of deviation 1, means 0"
+    done("train", train, "--standardize", "--report", tmp_path / "yes.html", "--quiet")
+    done("train", train, "--report", tmp_path / "no.html", "--quiet")
+    assert words in (tmp_path / "yes.html").read_text() and words not in (tmp_path / "no.html").read_text()
+
+
 def test_words_need_no_scaling(tmp_path):
     (tmp_path / "t.csv").write_text("text,label\na fine film,1\na dull film,0\n")
     assert "--standardize goes with columns of numbers" in refusal(

@@ -330,10 +330,15 @@ def error_rate(model: LinearSVC | SVC, data: Data, found: np.ndarray | None = No
 def data_facts(path: Path, data: Data, before: Before) -> dict[str, Any]:
     facts = {"data": str(path), "rows": data.X.shape[0]}
     facts["features" if before.words is None else "words"] = data.X.shape[1]
-    if before.scaler is not None:
-        means = "0" if before.scaler.with_mean else "as they are: the data are sparse"
-        facts["scaling"] = f"columns of deviation 1, means {means}"
-    return facts
+    return facts | ({} if before.scaler is None else {"scaling": scaling(before)})
+
+
+def scaling(before: Before) -> str | None:
+    """What the scaler does, in words."""
+    if before.scaler is None:
+        return None
+    means = "0" if before.scaler.with_mean else "as they are: the data are sparse"
+    return f"columns of deviation 1, means {means}"
 
 
 def reading_facts(data: Data) -> dict[str, Any]:

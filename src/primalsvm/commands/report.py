@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..console import check_output
-from .data import Before, widened
+from .data import Before, scaling, widened
 
 if TYPE_CHECKING:
     from ..readers import Data
@@ -65,6 +65,7 @@ def write_report(
         test="" if test is None else str(given["test"]),
         command=command_line(context),
         words=before.words is not None,
+        scaling=scaling(before),
         predictor=None if testing is None else widened(model, testing.X.shape[1]),
         **about,
     )

@@ -29,6 +29,7 @@ class About:
     seconds: float | None = None
     warnings: Sequence[str] = ()
     words: bool = False  # features are words
+    scaling: str | None = None  # what was done to the columns before
     sample_weight: Any = None  # (n,) that the fit was given
     predictor: Any = None  # what predicts the test rows, where that is not the model itself
 

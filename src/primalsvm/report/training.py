@@ -153,6 +153,7 @@ def _write_trained(page: Page, story: Story) -> None:
             "rows": X.shape[0],
             "words" if story.about.words else "features": X.shape[1],
             "storage": f"{entries}; {getattr(X, 'dtype', 'float64')}",
+            "scaling": story.about.scaling,
             "model": type(story.model).__name__,
             "kernel": said or "linear",
             "loss": _loss(story),
