@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from primalsvm import SVC, Hinge, KernelProblem, small_parts, solve, working_sets
+from primalsvm import SVC, Hinge, KernelProblem, small_parts, solve
 from primalsvm.kernel_matrix import TiledKernel
 from primalsvm.kernels import Kernel
 from primalsvm.losses import Huber, SquaredHinge
@@ -86,14 +86,13 @@ def test_a_bad_start_is_found_out(spoil, monkeypatch):
     """Whatever the loops return, what is proven is what the judge saw."""
     X, y = clouds()
     good = SVC(gamma=0.3, tol=1e-3).fit(X, y)
-    honest = working_sets.ascend_from_nothing
+    honest = small_parts._Gaussian.solve
 
-    def spoilt(*args):
-        b, *counts = honest(*args)
-        args[-1][:] *= -3.0 if spoil == "wrong" else np.nan
-        return b + 7.0, *counts
+    def spoilt(self, *args):
+        start, factor = honest(self, *args), -3.0 if spoil == "wrong" else np.nan
+        return start._replace(f=factor * start.f, b=start.b + 7.0, alpha=factor * start.alpha)
 
-    monkeypatch.setattr(working_sets, "ascend_from_nothing", spoilt)
+    monkeypatch.setattr(small_parts._Gaussian, "solve", spoilt)
     model = SVC(gamma=0.3, tol=1e-3).fit(X, y)
     assert model.status_ == "converged" and max(part.relative_gap for part in model.certificate_.parts) <= 1e-3
     assert model.certificate_.primal == pytest.approx(good.certificate_.primal, rel=2e-3)
@@ -138,7 +137,7 @@ def test_ctrl_c_keeps_a_model(monkeypatch):
     def press(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(working_sets, "ascend_from_nothing", press)
+    monkeypatch.setattr(small_parts._Gaussian, "solve", press)
     model = SVC(gamma=0.3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
