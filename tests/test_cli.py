@@ -292,7 +292,9 @@ def test_columns_are_matched_by_name(write, tmp_path):
         "certify", tmp_path / "m.psvm", write("moved.csv", "y,b,a\nno,100,1\nyes,-100,2\nno,120,3\nyes,-90,1\n")
     )
     message = refusal("predict", tmp_path / "m.psvm", write("other.csv", "a,q\n90,2\n-90,3\n"))
-    assert "unknown to the model: q" in message
+    assert "columns of the model are not there: b; unknown to the model: q" in message
+    fewer = refusal("predict", tmp_path / "m.psvm", write("fewer.csv", "b\n90\n-90\n"))
+    assert "columns of the model are not there: a." in fewer
     rows = table(done("train", train, "--test", tmp_path / "test.csv"))
     assert rows["test error"] == "0.00%"
 
@@ -402,6 +404,7 @@ BAD_TRAINING = {
     "wrong format": ("hello world\n", [], "expected 'label index:value"),
     "wrong format named": (SVM, ["--format", "npz"], "expected an .npz archive"),
     "no label column": (CSV, ["--label", "q"], "expected one label column 'q'"),
+    "a label column in capitals": ("a,Tier\n1,x\n2,y\n", ["--label", "tier"], "perhaps 'Tier' is meant"),
     "label column of svmlight": (SVM, ["--label", "y"], "leave --label out"),
     "C = 0": (SVM, ["--C", "0"], "C must be a finite number above 0"),
     "C < 0": (SVM, ["--C", "-1"], "C must be a finite number above 0"),

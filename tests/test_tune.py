@@ -47,6 +47,15 @@ def test_kernels_have_a_column_for_each_gamma_and_a_picture(folder):
     assert "gamma 0.05" in text and "gamma 0.2" in text and text.count(" *") == 1
 
 
+def test_the_edge_of_a_grid_is_said(folder):
+    path = folder[0] / "train.svm"
+    edge = done("tune", path, "--C", "1e-9,1e-8,1e-7", "--folds", "2").stdout
+    assert re.search(r"the best C, 1e-0[79], is the (smallest|largest) that was tried; .* --C 1e-(06|10),", edge)
+    assert "that was tried" not in done("tune", path, "--C", "1e-9,1", "--folds", "2").stdout  # two are no grid
+    inside = json.loads(done("tune", path, "--C", "1e-9,1,1e9", "--folds", "2", "--json").stdout)
+    assert inside["best C"] != "1" or not inside["warnings"]
+
+
 def test_leave_one_out_from_the_command_line(folder):
     path, _, _ = folder
     result = done("tune", path / "train.svm", "--C", "4", "--folds", "loo")

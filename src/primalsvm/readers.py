@@ -27,6 +27,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -403,9 +404,12 @@ def find_label_column(
         return None
     wanted = "called " + " or ".join(LABEL_NAMES) if label is None else repr(label)
     shown = "no header" if names is None else ", ".join(names[:100]) + (", ..." if columns > 100 else "")
+    by_name = {name.lower(): name for name in names or ()}
+    alike = [] if label is None or found else get_close_matches(str(label).lower(), by_name, 1)
+    advice = "say which with --label, by name or by position from 0 (-1 is the last)"
     refuse(
         f"expected one label column {wanted}, found {len(found)} among {columns} columns ({shown}); "
-        "say which with --label, by name or by position from 0 (-1 is the last)"
+        + (f"perhaps {by_name[alike[0]]!r} is meant" if alike else advice)
     )
 
 

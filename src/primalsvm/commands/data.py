@@ -212,11 +212,13 @@ def read_for(path: Path, width: int | None, names: tuple[str, ...] | None, keep:
     from ..chunks import Chunks
     from ..readers import Data, DataError, columns_of, read_data
 
-    if names and reading.get("label") is None:  # the column that is none of the model's is that of the labels
-        found = columns_of(path, reading.get("format"))
-        others = [name for name in found if name not in names]
-        if len(others) == 1 and len(found) == len(names) + 1:
-            reading["label"] = others[0]
+    if names and (found := columns_of(path, reading.get("format"))):
+        missing, others = [name for name in names if name not in found], [name for name in found if name not in names]
+        if missing and len(missing) < len(names):
+            unknown = f"; unknown to the model: {short_list(others)}" if others else ""
+            raise ValueError(f"{path}: columns of the model are not there: {short_list(missing)}{unknown}.")
+        if reading.get("label") is None and len(others) == 1 and len(found) == len(names) + 1:
+            reading["label"] = others[0]  # the column that is none of the model's is that of the labels
     try:
         data = read_data(path, n_features=width, **reading)
     except DataError:

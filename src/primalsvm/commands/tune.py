@@ -127,7 +127,7 @@ def tune(
         training, testing = read_both(data, test, before, kernel != "linear", labels, test_labels, **reading)
         progress.say("tuning")
         seconds, remarks = fit(search, training)
-        remarks += uneven(training, before)
+        remarks += uneven(training, before) + at_the_edge(search)
         model = search.best_estimator_
         if training.feature_names:
             model.feature_names_in_ = search.feature_names_in_
@@ -213,6 +213,20 @@ def grid_facts(search: _Search) -> dict[str, Any]:
         "+-": f"{error:.2%}, one standard error",
         "grid": rows,
     }
+
+
+def at_the_edge(search: _Search) -> list[str]:
+    """A warning for each parameter whose best value is the smallest or the largest that was tried, of three or more."""
+    remarks = []
+    for name, best in search.best_params_.items():
+        tried = sorted({point[name] for point in search.cv_results_["params"]})
+        if len(tried) >= 3 and best in (tried[0], tried[-1]):
+            side, next_one = ("smallest", best / 10) if best == tried[0] else ("largest", best * 10)
+            remarks.append(
+                f"the best {name}, {best:.4g}, is the {side} that was tried; there may be a better one beyond, such as "
+                f"--{name} {next_one:.2g},{best:.2g}."
+            )
+    return remarks
 
 
 def print_grid(search: _Search) -> None:
