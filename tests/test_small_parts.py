@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from primalsvm import SVC, Hinge, KernelProblem, small_parts, solve
+from primalsvm import SVC, Hinge, KernelProblem, small_parts, solve, working_sets
 from primalsvm.kernel_matrix import TiledKernel
 from primalsvm.kernels import Kernel
 from primalsvm.losses import Huber, SquaredHinge
@@ -86,13 +86,14 @@ def test_a_bad_start_is_found_out(spoil, monkeypatch):
     """Whatever the loops return, what is proven is what the judge saw."""
     X, y = clouds()
     good = SVC(gamma=0.3, tol=1e-3).fit(X, y)
-    honest = small_parts._Gaussian.solve
+    honest = working_sets.ascend_from_nothing
 
-    def spoilt(self, *args):
-        start, factor = honest(self, *args), -3.0 if spoil == "wrong" else np.nan
-        return start._replace(f=factor * start.f, b=start.b + 7.0, alpha=factor * start.alpha)
+    def spoilt(*args):
+        b, *counts = honest(*args)
+        args[-1][:] *= -3.0 if spoil == "wrong" else np.nan
+        return b + 7.0, *counts
 
-    monkeypatch.setattr(small_parts._Gaussian, "solve", spoilt)
+    monkeypatch.setattr(working_sets, "ascend_from_nothing", spoilt)
     model = SVC(gamma=0.3, tol=1e-3).fit(X, y)
     assert model.status_ == "converged" and max(part.relative_gap for part in model.certificate_.parts) <= 1e-3
     assert model.certificate_.primal == pytest.approx(good.certificate_.primal, rel=2e-3)
@@ -137,7 +138,7 @@ def test_ctrl_c_keeps_a_model(monkeypatch):
     def press(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(small_parts._Gaussian, "solve", press)
+    monkeypatch.setattr(working_sets, "ascend_from_nothing", press)
     model = SVC(gamma=0.3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

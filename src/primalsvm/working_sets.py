@@ -236,3 +236,103 @@ def sample_gaps(scores, y, beta, cost, tilt, bend, bound, b):
             loss = best * (lag - 0.5 * bend * best)
             gap += cost[i] * (loss - share * (lag - 0.5 * bend * share))
     return gap
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _gap(y, cost, bends, beta, e, tilt, bend, bound, paired):
+    """(P - D as the gradients e show it, the intercept in their middle where that is free)"""
+    scores, up, down = np.empty(y.size), np.empty(y.size), np.empty(y.size)
+    for k in range(y.size):
+        scores[k] = y[k] * tilt - bends[k] * beta[k] - e[k]
+    top, bottom = survey(scores, y, beta, cost, tilt, bend, bound, 0.0, up, down)
+    b = 0.5 * (top + bottom) if paired and np.isfinite(top) and np.isfinite(bottom) else 0.0
+    return sample_gaps(scores, y, beta, cost, tilt, bend, bound, b), b
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _near(e, beta, low, high, b, reach):
+    """Those whose beta is not 0, or would change if their e were nearer to b by `reach`."""
+    some = np.empty(e.size, dtype=np.int64)
+    count = 0
+    for k in range(e.size):
+        rises, falls = beta[k] < high[k] and e[k] > b - reach, beta[k] > low[k] and e[k] < b + reach
+        if beta[k] != 0.0 or rises or falls:
+            some[count] = k
+            count += 1
+    return some[:count]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def ascend_from_nothing(features, samples, y, cost, tilt, bend, bound, paired, constant, tol, rounds, beta):
+    """A whole Gaussian problem, until its gap seems to be at most tol P: beta, which comes as zeros, is set.
+
+    Its samples have the columns `samples` of the features, see gaussian_row; the rest is as above. All of them take
+    part at first, then in turns those near the margin, and all again to see whether that was right. A round ends when
+    the violation has fallen to a small part of itself. Returns (b, rounds, rows of K made).
+
+    One place calls ascend_on_rows, with the arrays of all or of some: each more would take seconds to compile.
+    """
+    n = beta.size
+    mine = np.empty((features.shape[0], n), dtype=np.float32)
+    for c in range(features.shape[0]):
+        for k in range(n):
+            mine[c, k] = features[c, samples[k]]
+    low, high, bends, curve, e = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for k in range(n):
+        most = bound * cost[k] if cost[k] > 0.0 else 0.0
+        low[k], high[k] = (0.0, most) if y[k] > 0.0 else (-most, 0.0)
+        bends[k] = bend / cost[k] if cost[k] > 0.0 else 0.0
+        curve[k] = 1.0 + constant + bends[k]
+        e[k] = tilt * y[k]
+    rows = np.empty((n, n), dtype=np.float32)  # memory that is never touched costs nothing
+    slot, some, limit = np.full(n, -1), np.arange(n), 50 * n + 1000
+    # of those that take part: a_...
+    whole, idle, done, dual, ratio = True, False, 0, 0.0, 0.05
+    a_rows, a_slot, a_mine, a_y, a_cost, a_bends = rows, slot, mine, y.copy(), cost.copy(), bends
+    a_curve, a_low, a_high, a_beta, a_e = curve, low, high, beta, e
+    while True:
+        gap, b = _gap(a_y, a_cost, a_bends, a_beta, a_e, tilt, bend, bound, paired)
+        close = idle or done >= rounds or not gap > (tol if whole else 0.5 * tol) * (dual + gap)
+        if whole and close:
+            break
+        if close:  # bring all the others up to date
+            count, idle = slot.max() + 1, True
+            for i in range(some.size):
+                j = some[i]
+                change = a_beta[i] - beta[j]
+                if change != 0.0:
+                    count = _make_row(mine, rows, slot, count, j)
+                    row = rows[slot[j]]
+                    for k in range(n):
+                        e[k] -= change * (row[k] + constant)
+                    beta[j] = a_beta[i]
+                    idle = False
+            for i in range(some.size):
+                e[some[i]] = a_e[i]
+            whole = True
+            a_rows, a_slot, a_mine, a_y, a_cost, a_bends = rows, slot, mine, y.copy(), cost.copy(), bends
+            a_curve, a_low, a_high, a_beta, a_e = curve, low, high, beta, e
+            continue
+        if whole and done > 0:
+            some = _near(e, beta, low, high, b, 0.3 * tilt)
+            m = some.size
+            if 2 * m <= n:
+                whole = False
+                a_rows, a_slot = np.empty((m, m), dtype=np.float32), np.full(m, -1)
+                a_mine, count = np.empty((features.shape[0], m), dtype=np.float32), 0
+                for c in range(features.shape[0]):
+                    for i in range(m):
+                        a_mine[c, i] = mine[c, some[i]]
+                for i in range(m):
+                    if slot[some[i]] >= 0:
+                        for k in range(m):
+                            a_rows[count, k] = rows[slot[some[i]], some[k]]
+                        a_slot[i] = count
+                        count += 1
+                a_y, a_cost, a_bends, a_curve = y[some], cost[some], bends[some], curve[some]
+                a_low, a_high, a_beta, a_e = low[some], high[some], beta[some], e[some]
+        steps, gain = ascend_on_rows(
+            a_rows, a_slot, a_mine, a_curve, a_low, a_high, a_beta, a_e, paired, constant, 1e-15, ratio, limit
+        )
+        dual, done, ratio, idle = dual + gain, done + 1, 0.02, steps == 0
+    return b if paired else constant * beta.sum(), done, slot.max() + 1
