@@ -22,7 +22,7 @@ from .losses import Array, make_loss
 from .matrix import as_matrix, one_blas_thread
 from .multiclass import Part, gather, join, scatter
 from .problem import KernelProblem, LinearProblem, Problem
-from .small_parts import MOST, find_starts, small_parts
+from .small_parts import LEAST, MOST, find_starts, small_parts
 from .solve import Start
 from .solvers import SMO
 
@@ -345,7 +345,7 @@ class SVC(CertifiedClassifier):
 
     def _closer(self, data, starts, interrupted):
         """Small problems of pairs begin near their solutions, which compiled loops find for all of them at once."""
-        matrix, plain = data.matrix, self.solver_ == SMO() and self.max_seconds is None
+        matrix, plain = data.matrix, self.solver_ == SMO() and self.max_seconds is None and self.tol >= LEAST
         if not plain or any(starts) or self.approximation is not None or matrix.taken is not None:
             return starts
         threads = effective_n_jobs(self.n_jobs)
