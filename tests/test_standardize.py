@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from test_cli import done, refusal, table
 
 from primalsvm import SVC, LinearSVC, certify
-from primalsvm.persistence import load
+from primalsvm.persistence import load, save
 
 # as of any model of named columns that is given none
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -133,6 +133,20 @@ def test_the_other_commands_take_it(uneven, tmp_path):
     assert race["scaling"] == "columns of deviation 1, means 0"
     done("train", train, "--standardize", "-o", path, "--quiet")
     assert "height" in done("explain", path).stdout
+
+
+@pytest.mark.parametrize("make", [LinearSVC, SVC])
+def test_a_pipeline_from_python_knows_its_columns_by_name(make, uneven, tmp_path):
+    """There the scaler has their names, and the classifier none; a file in another order must be the same to it."""
+    pandas = pytest.importorskip("pandas")
+    folder, X, y, X_test, y_test = uneven
+    model = make_pipeline(StandardScaler(), make()).fit(pandas.DataFrame(X, columns=NAMES), y)
+    save(model, tmp_path / "m.psvm")
+    turned = pandas.DataFrame(X_test[:, ::-1], columns=NAMES[::-1])
+    turned.to_csv(tmp_path / "turned.csv", index=False)
+    assert done("predict", tmp_path / "m.psvm", tmp_path / "turned.csv").stdout.split() == list(y_test)
+    proof = json.loads(done("certify", tmp_path / "m.psvm", folder / "train.csv", "--json").stdout)
+    assert proof["primal"] == pytest.approx(model[-1].certificate_.primal, rel=1e-9)
 
 
 def test_the_report_says_so(uneven, tmp_path):

@@ -52,8 +52,10 @@ def test_the_edge_of_a_grid_is_said(folder):
     edge = done("tune", path, "--C", "1e-9,1e-8,1e-7", "--folds", "2").stdout
     assert re.search(r"the best C, 1e-0[79], is the (smallest|largest) that was tried; .* --C 1e-(06|10),", edge)
     assert "that was tried" not in done("tune", path, "--C", "1e-9,1", "--folds", "2").stdout  # two are no grid
-    inside = json.loads(done("tune", path, "--C", "1e-9,1,1e9", "--folds", "2", "--json").stdout)
-    assert inside["best C"] != "1" or not inside["warnings"]
+    inside = json.loads(done("tune", path, "--C", "1e-9,1,1e-8", "--folds", "2", "--json").stdout)
+    assert inside["best C"] == "1" and "largest" in inside["warnings"][0]
+    inside = json.loads(done("tune", path, "--C", "1e-9,0.1,1e12", "--folds", "2", "--json").stdout)
+    assert inside["best C"] == "0.1" and not inside["warnings"]
 
 
 def test_leave_one_out_from_the_command_line(folder):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 UNEVEN = 30.0  # the widest column over the median of all
+SOME = 10_000  # rows that tell how wide the columns are
 
 
 def memory_bytes(limit: str | None) -> float:
@@ -83,7 +84,7 @@ def widened(model: Any, width: int) -> Any:
     return wide
 
 
-def feature_names(model: LinearSVC | SVC) -> tuple[str, ...] | None:
+def feature_names(model: Any) -> tuple[str, ...] | None:
     return tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
 
 
@@ -114,9 +115,10 @@ def read_for_model(
     words, scaler = before
     check_text_options(words, text, encoding)
     if words is None:
-        keep = has_kernel(model) and scaler is None
-        data = read_for(path, model.n_features_in_, feature_names(model), keep, **reading)
-        return data if scaler is None else scaled(scaler, data)
+        if scaler is None:
+            return read_for(path, model.n_features_in_, feature_names(model), has_kernel(model), **reading)
+        names = feature_names(scaler) or feature_names(model)  # in a pipeline of scikit-learn the first step has them
+        return scaled(scaler, read_for(path, scaler.n_features_in_, names, False, **reading))
     from ..text import find_column
 
     if text is None and (names := feature_names(words)):
@@ -285,7 +287,7 @@ def uneven(data: Data, before: Before) -> list[str]:
     X: Any = data.X
     if before.scaler is not None or not isinstance(X, np.ndarray):
         return []
-    spread = X.std(axis=0)
+    spread = X[:: max(1, len(X) // SOME)].std(axis=0, dtype=np.float64)
     widest, middle = int(np.argmax(spread)), float(np.median(spread[spread > 0])) if spread.any() else 1.0
     if spread[widest] <= UNEVEN * middle:
         return []
