@@ -40,6 +40,7 @@ from primalsvm import certificate as judge
 from primalsvm import chunks as chunks_module
 from primalsvm import problem as problem_module
 from primalsvm.chunks import Chunked, as_chunks
+from primalsvm.kernel_matrix import StoredKernel
 from primalsvm.kernels import Kernel
 from primalsvm.linear_svc import LinearSVC
 from primalsvm.losses import Hinge, Huber, Loss, SquaredHinge
@@ -169,7 +170,26 @@ def make_case(seed: int) -> Case:
         return Case(seed, exact_X, LinearProblem(X=matrix, **common), storage, None, rng)
     exact = rbf(rng, X) if storage == "rbf kernel" else None
     K = round_kernel(rng, X, exact, dtype)
-    return Case(seed, X, KernelProblem(K=K, **common), storage, exact, rng)
+    return Case(seed, X, KernelProblem(K=RoughlyToo(K, seed), **common), storage, exact, rng)
+
+
+class RoughlyToo(StoredKernel):
+    """A matrix whose rough products are off by as much as they say they can be, or by less."""
+
+    def __init__(self, values: np.ndarray, seed: int):
+        super().__init__(values)
+        self.rng = np.random.default_rng([seed, 2])
+
+    def rough_matvec(self, v, picked):
+        kind, true = self.rng.random(), self.matvec(v, picked)
+        if kind < 0.2 or not np.isfinite(true).all():
+            return None
+        size = np.abs(v) @ np.sqrt(self.diagonal) * np.sqrt(self.diagonal[picked])
+        error = log_uniform(self.rng, 1e-9, 1e2, len(picked)) * size
+        shift = self.rng.choice((-1.0, 1.0), len(picked)) if kind < 0.6 else self.rng.uniform(-1, 1, len(picked))
+        error[self.rng.random(len(picked)) < 0.1] = np.inf
+        off = np.where(np.isfinite(error), shift * error, np.nan)  # one that nothing is known of may be anything
+        return true + off, error * (1 + 1e-9) + (self.accuracy + 1e-12) * size
 
 
 def draw_matrix(seed: int, X: np.ndarray, storage: str) -> tuple[Matrix, np.ndarray, str]:
@@ -298,6 +318,14 @@ def near_model(case: Case) -> tuple[np.ndarray, float]:
         size = log_uniform(rng, 1e-15, 1e-3)
         f = f * (1 + size * rng.standard_normal(len(f)))
         b = b * float(1 + size * rng.standard_normal())
+    return f, b if case.problem.intercept != "none" else 0.0
+
+
+def few_samples(case: Case) -> tuple[np.ndarray, float]:
+    """A good model without most of its coefficients: of a kernel problem, one in which few samples have a part."""
+    rng = np.random.default_rng([case.seed, 3])  # apart, so that all else stays what it was without this
+    f, b = case.optimal_model()
+    f[rng.random(len(f)) < 0.7] = 0.0
     return f, b if case.problem.intercept != "none" else 0.0
 
 
@@ -596,7 +624,7 @@ def attack_certificates(refuter: Refuter) -> None:
 
 def attack_bounds(refuter: Refuter) -> None:
     case = refuter.case
-    for model in (near_model, any_model):
+    for model in (near_model, any_model, few_samples):
         f, b = model(case)
         seen = refuter.attempt("bound_primal", judge.bound_primal, case.problem, f, b)
         if seen is not None:
@@ -638,6 +666,7 @@ def attack_estimator(refuter: Refuter) -> None:
 
 def work(seeds: range) -> Summary:
     problem_module.WORTHWHILE = 1  # derive scores from the last ones, as large kernel problems do
+    problem_module.QUICK = 0  # ... and take rough ones where they will do
     chunks_module.PIECE_BYTES = 64  # a row or a few
     summary = Summary()
     for seed in seeds:

@@ -298,6 +298,159 @@ def test_scores_derived_from_the_last_ones_are_within_their_error(seed, monkeypa
     assert products < 45 * n  # many of the sixty were not computed afresh
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("count", [0, 5, 33, 57, 90])
+def test_half_of_the_entries_between_samples_of_the_model_will_do(count, threads, monkeypatch):
+    """Tiles of all shapes: K is symmetric, and rows that are columns too are computed once."""
+    monkeypatch.setattr(matrices, "TILE", 16)
+    monkeypatch.setattr(matrices, "_cuts", lambda n, threads, work: [n * k // threads for k in range(threads + 1)])
+    rng = np.random.default_rng(count)
+    X = sample(90)
+    K, whole = TiledKernel(Kernel("rbf", 0.3), X, memory_limit=0, threads=threads), Kernel("rbf", 0.3)
+    v = np.zeros(90)
+    v[rng.permutation(90)[:count]] = rng.standard_normal(count)
+    expected = block(whole, X, X) @ v
+    np.testing.assert_allclose(K.matvec(v), expected, rtol=1e-12, atol=1e-12)
+    for picked in (rng.permutation(90), np.flatnonzero(v), np.flatnonzero(v == 0), rng.permutation(90)[:30]):
+        np.testing.assert_allclose(K.matvec(v, picked), expected[picked], rtol=1e-12, atol=1e-12)
+
+
+# --- rough products ---------------------------------------------------------------------------------------------------
+
+
+def exact_gaussian(X, gamma, i, j):
+    """In a hundred digits, of the numbers that X holds."""
+    with localcontext(prec=100):
+        return (
+            -Decimal(gamma) * sum((Decimal(float(a)) - Decimal(float(b))) ** 2 for a, b in zip(X[i], X[j], strict=True))
+        ).exp()
+
+
+def rows_to_try(kind, rng):
+    n = 24
+    if kind == "far away":
+        return rng.standard_normal((n, 4)) + 1e3
+    if kind == "wide":  # 300 products in an entry, and exponents of hundreds
+        return rng.standard_normal((n, 300))
+    if kind == "duplicates":
+        return np.repeat(rng.standard_normal((n // 4, 3)), 4, axis=0)
+    if kind == "sparse":  # kept as CSR
+        return rng.standard_normal((n, 60)) * (rng.random((n, 60)) < 0.1)
+    if kind == "tiny":
+        return rng.standard_normal((n, 3)) * 1e-20
+    return rng.standard_normal((n, 5)) * 10.0 ** rng.uniform(-3, 1, 5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["plain", "far away", "wide", "duplicates", "sparse", "tiny"])
+def test_rough_products_are_within_their_error(kind, dtype):
+    rng = np.random.default_rng(3)
+    X = rows_to_try(kind, rng).astype(dtype)
+    n, worst = len(X), 0.0
+    for gamma in (1e-6, 0.01, 0.3, 2.0):
+        K = TiledKernel(Kernel("rbf", gamma), X, memory_limit=0)
+        exact = [[exact_gaussian(X, gamma, i, j) for j in range(n)] for i in range(n)]
+        for size in (1.0, 1e-200, 1e200):
+            v = size * rng.standard_normal(n) * 10.0 ** rng.uniform(-9, 3, n) * (rng.random(n) < 0.6)
+            picked = rng.permutation(n)[: n // 2]
+            found = K.rough_matvec(v, picked)
+            if found is None:
+                assert K.points.wide or K.points.rough
+                continue
+            weights = [Decimal(float(weight)) for weight in v]
+            with localcontext(prec=100):
+                for i, value, error in zip(picked, *found, strict=True):
+                    truth = sum(k * weight for k, weight in zip(exact[i], weights, strict=True))
+                    off = abs(Decimal(float(value)) - truth)
+                    assert off <= Decimal(float(error))
+                    worst = max(worst, float(off) / float(error))
+    assert worst > 1e-2 or kind == "tiny"  # and they are not far more than that; of tiny rows every entry is 1
+
+
+def test_who_has_no_rough_products():
+    """Nobody whose entries float32 cannot have, or whose kernel has no bound on them."""
+    X, v, some = sample(40), np.ones(40), np.arange(3)
+    assert TiledKernel(Kernel("rbf", 0.1), X, memory_limit=0).rough_matvec(v, some) is not None
+    for kernel in (Kernel("linear"), Kernel("poly"), Kernel("laplacian"), Kernel("wendland"), Kernel("rbf", 1e4)):
+        assert TiledKernel(kernel, X, memory_limit=0).rough_matvec(v, some) is None
+    assert TiledKernel(Kernel("rbf", 0.1), X).rough_matvec(v, some) is None  # held
+    assert StoredKernel(np.eye(40)).rough_matvec(v, some) is None
+
+
+def rough_problem(monkeypatch, n=60, spread=4.0, loss="hinge"):
+    """Two clouds, a model of few samples, and no K in memory."""
+    monkeypatch.setattr(problems, "QUICK", 0)
+    monkeypatch.setattr(problems, "WORTHWHILE", 1)
+    rng = np.random.default_rng(5)
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    X = rng.standard_normal((n, 2)) + spread * y[:, None]
+    K = TiledKernel(Kernel("rbf", 0.05), X, memory_limit=0)
+    problem = KernelProblem(y, np.full(n, 10.0), loss, "free", K=K)
+    f = np.where(rng.random(n) < 0.15, y * rng.uniform(0.5, 1.0, n), 0.0)
+    return problem, f, StoredKernel(np.array(K.kernel.between(K.points.features(), K.points.features())))
+
+
+def test_far_samples_have_rough_scores_and_the_others_exact_ones(monkeypatch):
+    problem, f, K = rough_problem(monkeypatch)
+    truth, fine = K.matvec(f), problem._product_error(f) * problem.norms
+    b = 0.1
+    s, e = problem.scored(f, b)
+    assert (np.abs(s - truth) <= e + 1e-13).all()
+    rough = e > 4 * fine
+    assert 10 < rough.sum() < 60 and not rough[f != 0].any()
+    assert (problem.y * (truth + b))[rough].min() > 1.0  # beyond doubt
+    assert (problem.loss.value(problem.y * (s + b) - e) == 0)[rough].all()
+    held, errors = s.copy(), e.copy()
+    np.testing.assert_allclose(problem.inner(f, f), f @ truth, rtol=1e-13)  # those with a part in f are exact
+    assert problem.norm_error(f) < 1e-10
+    g = np.where(rough, 1.0, 0.0)
+    np.testing.assert_allclose(problem.inner(g, f), g @ truth, rtol=1e-13)  # of a g that asks for the rough ones
+    np.testing.assert_allclose(problem.scores(f), truth, rtol=1e-13)  # and of one who asks for all
+    assert (problem.score_error(f) <= 4 * fine).all()
+    np.testing.assert_array_equal(s, held)  # what somebody holds is not written into
+    np.testing.assert_array_equal(e, errors)
+
+
+def test_another_intercept_asks_for_more(monkeypatch):
+    problem, f, K = rough_problem(monkeypatch)
+    first = problem.scored(f, 0.0)[1]
+    b = -3.0
+    s, e = problem.scored(f, b)
+    assert np.count_nonzero(e > 1e-9) < np.count_nonzero(first > 1e-9)
+    assert (np.abs(s - K.matvec(f)) <= e + 1e-13).all()
+    doubtful = problem.y * (K.matvec(f) + b) < 1.0
+    assert doubtful.any() and (e[doubtful] < 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_chains_of_questions_to_a_problem_with_rough_scores(seed, monkeypatch):
+    """Whoever asks for what, in whatever order: each answer is within its error, of multiples and changes too."""
+    problem, f, K = rough_problem(monkeypatch, loss=("hinge", "squared_hinge", "huber")[seed % 3])
+    rng, exact = np.random.default_rng(seed), K.values.astype(np.longdouble)
+    for _ in range(60):
+        kind = rng.integers(5)
+        if kind == 0:
+            f = f * rng.uniform(0.5, 1.5)
+        elif kind == 1:
+            f = f.copy()
+            f[rng.integers(problem.n)] += rng.standard_normal()
+        elif kind == 2:
+            f = np.where(rng.random(problem.n) < 0.1, problem.y, 0.0)
+        truth, slack = exact @ f, 1e-12 * (1 + np.abs(f).sum())
+        question = rng.integers(4)
+        if question == 0:
+            s, e = problem.scored(f, float(rng.normal()))
+            assert (np.abs(s - truth) <= e + slack).all()
+        elif question == 1:
+            assert (np.abs(problem.scores(f) - truth) <= problem.score_error(f) + slack).all()
+            assert (problem.score_error(f) < 1e-9 * (1 + np.abs(f).sum())).all()
+        elif question == 2:
+            assert abs(problem.inner(f, f) - f @ truth) <= problem.norm_error(f) + slack * (1 + np.abs(f).sum())
+        else:
+            g = rng.standard_normal(problem.n)
+            assert abs(problem.inner(g, f) - g @ truth) <= 1e-9 * (1 + np.abs(f).sum() * np.abs(g).sum())
+
+
 def test_a_model_beyond_float64_is_not_derived_from(monkeypatch):
     monkeypatch.setattr(problems, "WORTHWHILE", 1)
     problem = KernelProblem(np.ones(3), np.ones(3), Hinge(), "none", K=np.eye(3))

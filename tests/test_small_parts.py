@@ -33,7 +33,7 @@ def cases(y, C=1.0, loss=None, intercept="free", weight=None):
 def starts_of(X, y, tol=1e-3, threads=1, **how):
     K = TiledKernel(RBF, X)
     parts, facts = cases(y, **how)
-    found = small_parts.find_starts(K, parts, facts, tol, 1000, threads, threading.Event())
+    found = [tell() for tell in small_parts.find_starts(K, parts, facts, tol, 1000, threads, threading.Event())]
     problems = [KernelProblem(K=K.take(part.rows), **fact) for part, fact in zip(parts, facts, strict=True)]
     return list(zip(problems, found, strict=True))
 

@@ -136,11 +136,13 @@ def _checked(problem: Problem, f: Array, b: float) -> tuple[Array, float]:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a model may be absurd; its bound is then infinite
-def bound_primal(problem: Problem, f: Array, b: float, scores: Array | None = None) -> tuple[float, float]:
-    """(upper bound on P(f, b), how much of it is allowance for rounding)."""
+def bound_primal(
+    problem: Problem, f: Array, b: float, scored: tuple[Array, Array] | None = None
+) -> tuple[float, float]:
+    """(upper bound on P(f, b), how much of it is allowance for rounding), from scores with their errors."""
     f, b = _checked(problem, f, b)
-    scores = problem.scores(f) if scores is None else scores
-    error = problem.score_error(f) + 4 * EPS * (np.abs(scores) + abs(b) + 1.0)
+    scores, error = problem.scored(f, b) if scored is None else scored
+    error = error + 4 * EPS * (np.abs(scores) + abs(b) + 1.0)
     margins = problem.margins(scores, b)
     square = problem.inner(f, f)
     slack = problem.norm_error(f) + SUM * square
@@ -244,21 +246,21 @@ def certificate(
     """
     begin = time.perf_counter()
     f, _ = _checked(problem, f, 0.0 if b is None else b)
-    scores = problem.scores(f)
+    scores, error = problem.scored(f, b)
 
     def best_intercept() -> float:
-        return problem.best_intercept(scores, problem.score_error(f) + 8 * EPS * (np.abs(scores) + 1.0))
+        return problem.best_intercept(scores, error + 8 * EPS * (np.abs(scores) + 1.0))
 
     best_b: float | None = None
     if b is None:
         b = best_b = best_intercept()
     b = float(b)
-    primal, rounding = bound_primal(problem, f, b, scores)
+    primal, rounding = bound_primal(problem, f, b, (scores, error))
     dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))
     reachable, polished, passes, walked = primal, False, 3.0, 0.0
     if best_b is None and relative_gap(primal, dual) > tol:  # where the gap is small enough another b is not worth it
         best_b = best_intercept()
-        there = bound_primal(problem, f, best_b, scores)
+        there = bound_primal(problem, f, best_b, (scores, error))
         reachable = min(primal, there[0])
         if any_b and there[0] < primal:
             b, primal, rounding = best_b, *there

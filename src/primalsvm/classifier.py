@@ -376,8 +376,10 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
             return built.pop(k, None) or self._problem(data, parts[k])
 
         def run(k: int) -> Result:
+            start, find = None, starts[k]
             try:
                 mine = problem(k)
+                start = find() if callable(find) else find
             except KeyboardInterrupt:  # while a kernel matrix was computed: the model needs a part for it even so
                 interrupted.set()
                 mine = problem(k)
@@ -390,7 +392,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
                 max_seconds=left,
                 callback=self.callback,
                 stop=interrupted.is_set,
-                start=starts[k],
+                start=start,
                 verbose=parts[k].name if self.verbose else "",
                 free_work=free_work,
             )

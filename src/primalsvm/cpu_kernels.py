@@ -213,6 +213,21 @@ def multiply_rows(data, indices, indptr, columns, begin, out):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def add_row_sums(tile, weights, out, begin):
+    """out[:, begin + i] += tile[i] weights' for three rows of weights, in float64 whatever the tile is in."""
+    for i in range(tile.shape[0]):
+        row = tile[i]
+        a, b, c = 0.0, 0.0, 0.0
+        for j in range(row.size):
+            a += row[j] * weights[0, j]
+            b += row[j] * weights[1, j]
+            c += row[j] * weights[2, j]
+        out[0, begin + i] += a
+        out[1, begin + i] += b
+        out[2, begin + i] += c
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share):
     """share_i = argmax over a of  r(a) - a m_i - h (a - centre_i)^2.
 

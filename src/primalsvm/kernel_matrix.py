@@ -1,6 +1,7 @@
 """Kernel matrices as operators: the same verbs whether K is stored, or computed in tiles when it is needed.
 
     K.matvec(v, picked)         K[picked] v in float64                one pass over the columns with v_j != 0
+    K.rough_matvec(v, picked)   the same in float32, each with a bound on its error
     K.block(rows, cols)         K[rows, cols] in float64
     K.columns(picked)           those columns made ready for many rows in float32, see Columns
     K.diagonal, K.accuracy      k_ii, and entries are right to within accuracy * sqrt(k_ii k_jj)
@@ -11,6 +12,7 @@ A TiledKernel computes entries from the rows of X and keeps none of them, but fo
 solver asks for by array(). No n x n array is made before its size has been held against `memory_limit`.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +25,7 @@ MEMORY_LIMIT = 2 * 2**30  # bytes, for kernel matrices and caches of their rows
 SMALL = 2**21  # bytes of a float64 matrix that is stored without being asked for
 TILE = 1024  # columns of a tile; with as many rows it stays in the cache while it is worked on
 PANEL = 32 * 2**20  # bytes of features of the columns that one tiled product holds
+LEAST_ENTRY = 1e-30  # in float32; exp(-80), which is taken for all that is less, is 1e-35
 EXP = 10  # multiplications that an exponential is worth
 NOT_POSITIVE = "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."
 
@@ -84,6 +87,10 @@ class KernelMatrix:
 
     def matvec(self, v: Array, picked: np.ndarray | None = None) -> Array:
         raise NotImplementedError
+
+    def rough_matvec(self, v: Array, picked: np.ndarray) -> tuple[Array, Array] | None:
+        """(K[picked] v, a bound on the error of each) for half the price; None where there is no such way."""
+        return None
 
     def block(self, rows: np.ndarray, cols: np.ndarray) -> Array:
         raise NotImplementedError
@@ -194,26 +201,83 @@ class TiledKernel(KernelMatrix):
     def matvec(self, v, picked=None):
         if self._stored is not None:
             return self._stored.matvec(v, picked)
-        out = np.zeros(self.n if picked is None else len(picked))
-        support = np.flatnonzero(v)
-        step = max(TILE, PANEL // (8 * (self.points.d + 2)))
-        for first in range(0, len(support), step):
-            cols = support[first : first + step]
-            features = self.points.features(cols)
+        picked = np.arange(self.n) if picked is None else picked
+        support, weighs = np.flatnonzero(v), v[picked] != 0
+        if TILE < len(support) == np.count_nonzero(weighs):  # rows that are columns too need half of their entries
+            out = np.empty(len(picked))
+            out[weighs] = self._symmetric_matvec(picked[weighs], v[picked[weighs]])
+            out[~weighs] = self._plain_matvec(v, support, picked[~weighs])
+            return out
+        return self._plain_matvec(v, support, picked)
 
-            def work(begin: int, end: int, features: Features = features, weights: Array = v[cols]) -> None:
-                room = np.empty(min(TILE, end - begin) * min(TILE, len(features)))
+    def _plain_matvec(self, v: Array, support: np.ndarray, picked: np.ndarray) -> Array:
+        out, weights = np.zeros(len(picked)), v[support]
+
+        def add(part: slice, tile: np.ndarray, at: slice) -> None:
+            out[part] += tile @ weights[at]
+
+        self._for_tiles(picked, support, np.float64, add)
+        return out
+
+    def _symmetric_matvec(self, picked: np.ndarray, weights: Array) -> Array:
+        """K[picked, picked] weights: each tile is computed once, and used for its rows and for its columns."""
+        count = len(picked)
+        parts = len(_cuts(count, self.threads, count)) - 1
+
+        def work(begin: int, end: int) -> Array:
+            out, room = np.zeros(count), np.empty(TILE * TILE)
+            for at in range(begin, end, TILE):
+                rows = slice(at, min(at + TILE, end))
+                mine = self.points.features(picked[rows])
+                for cols in [*(slice(a, min(a + TILE, at)) for a in range(0, at, TILE)), rows]:
+                    theirs = mine if cols == rows else self.points.features(picked[cols])
+                    tile = room[: len(mine) * len(theirs)].reshape(len(mine), len(theirs))
+                    self.kernel.between(mine, theirs, out=tile)
+                    out[rows] += tile @ weights[cols]
+                    if cols != rows:
+                        out[cols] += weights[rows] @ tile
+            return out
+
+        return sum(in_parts([int(count * np.sqrt(k / parts)) for k in range(parts + 1)], work), np.zeros(count))
+
+    def rough_matvec(self, v, picked):
+        """In float32, for rbf: sum_j v_j k_ij, and beside it sum_j |v_j| k_ij and sum_j |v_j| q_j k_ij, of which the
+        error is made; see Points.rough_error."""
+        from .cpu_kernels import add_row_sums
+
+        support = np.flatnonzero(v)
+        if self.held or not self.points.has_rough:
+            return None
+        sizes = np.abs(v[support])
+        weights = np.array([v[support], sizes, sizes * self.points.squares[support]])
+        out = np.zeros((3, len(picked)))
+
+        def add(part: slice, tile: np.ndarray, at: slice) -> None:
+            add_row_sums(tile, np.ascontiguousarray(weights[:, at]), out, part.start)
+
+        self._for_tiles(picked, support, np.float32, add)
+        return out[0], self.points.rough_error(picked, out[1], out[2]) + LEAST_ENTRY * float(np.sum(sizes))
+
+    def _for_tiles(
+        self, rows: np.ndarray, cols: np.ndarray, dtype, use: Callable[[slice, np.ndarray, slice], None]
+    ) -> None:
+        """use(part of the rows, tile, part of the columns) for all tiles of K[rows, cols]."""
+        step = max(TILE, PANEL // (np.dtype(dtype).itemsize * (self.points.d + 2)))
+        for first in range(0, len(cols), step):
+            features = self.points.features(cols[first : first + step], dtype)
+
+            def work(begin: int, end: int, first: int = first, features: Features = features) -> None:
+                room = np.empty(min(TILE, end - begin) * min(TILE, len(features)), dtype=dtype)
                 for at in range(begin, end, TILE):
                     part = slice(at, min(at + TILE, end))
-                    rows = self.points.features(part if picked is None else picked[part])
+                    mine = self.points.features(rows[part], dtype)
                     for a in range(0, len(features), TILE):
                         some = features.part(slice(a, a + TILE))
-                        tile = room[: len(rows) * len(some)].reshape(len(rows), len(some))
-                        self.kernel.between(rows, some, out=tile)
-                        out[part] += tile @ weights[a : a + TILE]
+                        tile = room[: len(mine) * len(some)].reshape(len(mine), len(some))
+                        self.kernel.between(mine, some, out=tile)
+                        use(part, tile, slice(first + a, first + a + len(some)))
 
-            in_parts(_cuts(len(out), self.threads, len(cols)), work)
-        return out
+            in_parts(_cuts(len(rows), self.threads, len(features)), work)
 
     def block(self, rows, cols):
         if self._stored is not None:

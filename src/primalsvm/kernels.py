@@ -46,6 +46,8 @@ LEAST_WIDTH = 32  # features from which that is worth a thought
 WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the fourth digit
 RANGE = 1e30  # of float32, with room
 LEAST_EXPONENT = -80.0  # exp(-80) is 1e-35, whose square float32 has no room for: nothing beside any accuracy
+UNIT32 = 2.0**-24  # unit roundoff of float32
+ROUGH_EXPONENT = 0.05  # error of a float32 exponent, at most
 CONSTANTS = 32  # features, and rows, from which it pays to look for constant columns
 FEATURES = 2**22  # bytes of features of all rows that are kept
 CHUNK = 2**19  # bytes of rows that are prepared at a time
@@ -147,7 +149,9 @@ class Points:
             if like.sparse != self.sparse:
                 self.Z = sp.csr_array(self.Z) if like.sparse else self.Z.toarray()
         self._prepared: dict[Any, Any] = {}  # features of all rows of Z by precision; those who take some share it
-        largest = float(np.max(self._squares(), initial=0.0))
+        squares = self._squares()
+        largest = float(np.max(squares, initial=0.0))
+        self._lengths = _scale(kernel) ** 2 * squares if kernel.name == "rbf" else None  # of all rows of Z
         self.accuracy, self.rough = _accuracy(kernel, d, largest)
         self.wide = _is_wide(kernel, d, largest)
         if like is not None:
@@ -249,6 +253,40 @@ class Points:
         data[ends - 2], indices[ends - 2] = 1.0, d
         data[ends - 1], indices[ends - 1] = -0.5 * rows.squared_norms, d + 1
         return sp.csr_array((data, indices, indptr), shape=(n, d + 2))
+
+    @property
+    def squares(self) -> Array:
+        """|u_i|^2 of rbf: -|u_i - u_j|^2 / 2 is the exponent."""
+        assert self._lengths is not None
+        return self._lengths if self.index is None else self._lengths[self.index]
+
+    @property
+    def terms(self) -> Any:
+        """Of how many products an entry between row i and others is the sum."""
+        if not self.sparse:
+            return np.full(len(self), self.d + 2)
+        counts = np.diff(self.Z.indptr) + 2
+        return counts if self.index is None else counts[self.index]
+
+    @property
+    def has_rough(self) -> bool:
+        """Is there a bound on the error of float32 entries that is worth something?"""
+        if self._lengths is None or self.rough or self.wide:
+            return False
+        terms, squares = np.max(self.terms, initial=0), np.max(self.squares, initial=0.0)
+        return 2 * (int(terms) + 4) * float(squares) * UNIT32 <= ROUGH_EXPONENT
+
+    def rough_error(self, picked: np.ndarray, sizes: Array, weighted: Array) -> Array:
+        r"""A bound on the error of sum_j v_j k_ij with float32 entries, for the picked rows i of rbf.
+
+        `sizes` are sum_j |v_j| k_ij and `weighted` sum_j |v_j| q_j k_ij, q_j = |u_j|^2, with the same entries. With the
+        unit roundoff u and m products in a row, the exponent is off by at most  d = (m + 3) u (q_i + q_j): m roundings
+        of a sum whose terms have sizes that add up to q_i + q_j, and three of what goes into each. An entry is off by
+        exp(d) - 1 <= 1.03 d  of itself, and by 5 u, 2.5 units in the last place, for the exponential: 16 are taken. The
+        rounding of float64 is nothing beside all that.
+        """
+        exponent = (self.terms[picked] + 4) * (self.squares[picked] * sizes + weighted)
+        return 1.05 * UNIT32 * (exponent + 16 * sizes)
 
     def diagonal(self) -> Array:
         """k(x, x)"""

@@ -19,9 +19,10 @@ The first two take `picked`, positions of samples, where only those are meant.
 Each verb has its rounding error beside it; the certificate adds them up.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,9 @@ from .rows import DenseRows
 INTERCEPTS = ("none", "penalized", "free")
 ROUNDING = 8 * EPS  # of |f|, all coefficients together: changes of f that need no product
 WORTHWHILE = 512  # samples from which a product is worth being derived from the last one
+AS_GOOD = 4.0  # times the error of a fresh product: one derived from the last may have as much
+QUICK = 2**21  # entries of K from which float32 saves more time than to think of it takes
+BEYOND, DOUBT = 1e-3, 1.2  # a margin is beyond doubt so far from all losses, and so many times its error
 
 
 @dataclass(eq=False)
@@ -115,6 +119,10 @@ class Problem:
     def score_error(self, f: Array) -> Array:
         """A bound on |computed - exact| for each entry of scores(f)."""
         raise NotImplementedError
+
+    def scored(self, f: Array, b: float | None = None) -> tuple[Array, Array]:
+        """(scores(f), a bound on the error of each); with b, rough ones where the margin is beyond doubt."""
+        return self.scores(f), self.score_error(f)
 
     def norm_error(self, f: Array) -> float:
         """A bound on |computed - exact| for inner(f, f)."""
@@ -307,6 +315,15 @@ class LinearProblem(Problem):
         return (self.X.transpose_terms + 8) * EPS * float(np.abs(v) @ self.norms)
 
 
+class Scored(NamedTuple):
+    """The scores of an f, and what each can be off by."""
+
+    f: Array
+    s: Array
+    e: Array
+    rough: bool  # some of them are not as exact as they could be
+
+
 @dataclass(eq=False)
 class KernelProblem(Problem):
     """f(x) = sum_j beta_j k(x_j, x). `f` is beta.
@@ -326,7 +343,7 @@ class KernelProblem(Problem):
     def __post_init__(self):
         self.K = as_kernel_matrix(self.K, self.accuracy)
         self.accuracy = self.K.accuracy
-        self._last: tuple[Array, Array, float] | None = None
+        self._last: Scored | None = None
         super().__post_init__()
 
     def with_cost(self, cost):
@@ -364,31 +381,76 @@ class KernelProblem(Problem):
             return self.K.matvec(f, picked)
         return self._scores(f)[0].copy()
 
-    def _scores(self, f: Array) -> tuple[Array, float]:
-        """(s, e): the scores of f, each to within e |phi(x_i)|."""
-        if self._last is not None and np.array_equal(f, self._last[0]):
-            return self._last[1:]
-        fresh = self._product_error(f)
-        if self._last is not None and self.n >= WORTHWHILE:
-            f0, s0, e0 = self._last
-            square, size = float(f0 @ f0), float(np.abs(f) @ self.norms)
-            t = float(f @ f0) / square if square > 0 else 0.0
-            delta = f - t * f0
-            weight = np.abs(delta) * self.norms
-            support = max(int(np.count_nonzero(f)), 1)
-            far = weight > ROUNDING * size / support
-            # what s0 is off by, the product with delta, its part left out, and a few roundings of sums of this size
-            error = abs(t) * e0 + self._product_error(delta) + float(np.sum(weight[~far])) * (1 + EPS) + 4 * EPS * size
-            if error <= 4 * fresh and 2 * np.count_nonzero(far) < support:
-                s = t * s0
-                if far.any():
-                    s += self.K.matvec(np.where(far, delta, 0.0))
-                self._last = (f.copy(), s, error)
-                return s, error
-        self._last = (f.copy(), self.K.matvec(f), fresh)
-        return self._last[1:]
+    def score_error(self, f):
+        return self._scores(f)[1]
+
+    def scored(self, f, b=None):
+        """With b, a sample that has no part in f is given a float32 score where that shows a margin without loss."""
+        if b is None:
+            return self._scores(f)
+        least = self.loss.tilt * (1.0 + BEYOND)
+        return self._scores(f, lambda s, e: (f != 0) | ~(self.y * (s + b) - DOUBT * e >= least), quick=True)
+
+    def _scores(self, f: Array, needed: Callable | None = None, quick: bool = False) -> tuple[Array, Array]:
+        """(s, e): the scores of f, s_i to within e_i.
+
+        All of them as exact as float64 allows, or those that needed(s, e) says, looking at rougher ones. Those come
+        from the last f, or with `quick` from float32. Nobody may write into s or e.
+        """
+        last = self._last
+        if last is not None and not last.rough and np.array_equal(f, last.f):
+            return last.s, last.e
+        fresh = self._product_error(f) * self.norms
+        known = self._derived(f, fresh) or (self._quick(f) if quick else None)
+        if known is None:
+            self._last = Scored(f.copy(), self.K.matvec(f), fresh, rough=False)
+            return self._last.s, self._last.e
+        s, e = known
+        rough = ~(e <= AS_GOOD * fresh)  # nan too
+        wanted = rough if needed is None else rough & needed(s, e)
+        if wanted.any():
+            some = np.flatnonzero(wanted)
+            s, e = s.copy(), e.copy()  # others may hold them
+            s[some], e[some] = self.K.matvec(f, some), fresh[some]
+        self._last = Scored(f.copy(), s, e, not np.array_equal(rough, wanted))
+        return s, e
+
+    def _derived(self, f: Array, fresh: Array) -> tuple[Array, Array] | None:
+        """Scores of f from those of the last one; None where fresh ones cost as little, or are far more exact."""
+        if self._last is None:
+            return None
+        f0, s0, e0, _ = self._last
+        if np.array_equal(f, f0):
+            return s0, e0
+        if self.n < WORTHWHILE:
+            return None
+        square, size = float(f0 @ f0), float(np.abs(f) @ self.norms)
+        t = float(f @ f0) / square if square > 0 else 0.0
+        delta = f - t * f0
+        weight = np.abs(delta) * self.norms
+        support = max(int(np.count_nonzero(f)), 1)
+        far = weight > ROUNDING * size / support
+        # what s0 is off by, the product with delta, its part left out, and a few roundings of sums of this size
+        more = self._product_error(delta) + float(np.sum(weight[~far])) * (1 + EPS) + 4 * EPS * size
+        e = abs(t) * e0 + more * self.norms
+        again = np.count_nonzero(~(e <= AS_GOOD * fresh) & (f != 0))  # whose scores will be needed, and were rough
+        if 2 * (np.count_nonzero(far) * self.n + again * support) >= support * self.n:
+            return None
+        return t * s0 + (self.K.matvec(np.where(far, delta, 0.0)) if far.any() else 0.0), e
+
+    def _quick(self, f: Array) -> tuple[Array, Array] | None:
+        """Rough scores of all samples that have no part in f; of the others none. None where K has no quick way."""
+        others = np.flatnonzero(f == 0)
+        many = len(others) * (self.n - len(others)) >= QUICK and 2 * len(others) >= self.n
+        found = self.K.rough_matvec(f, others) if many else None
+        if found is None:
+            return None
+        s, e = np.zeros(self.n), np.full(self.n, np.inf)
+        s[others], e[others] = found
+        return s, e
 
     def _product_error(self, f: Array) -> float:
+        """Of K f, for |phi(x_i)| = 1."""
         return ((self.n + 2) * EPS + self.accuracy) * float(np.abs(f) @ self.norms)
 
     def adjoint(self, v, picked=None):
@@ -397,17 +459,14 @@ class KernelProblem(Problem):
         return out
 
     def inner(self, f, g):
-        return float(f @ self._scores(g)[0])
+        return float(f @ self._scores(g, lambda s, e: f != 0)[0])
 
     def gram(self, rows):
         return self.K.block(rows, rows)
 
-    def score_error(self, f):
-        return self._scores(f)[1] * self.norms
-
     def norm_error(self, f):
-        size = float(np.abs(f) @ self.norms)
-        return self._scores(f)[1] * size + (self.n + 8) * EPS * size * size
+        size, error = float(np.abs(f) @ self.norms), self._scores(f, lambda s, e: f != 0)[1]
+        return float(np.abs(f[f != 0]) @ error[f != 0]) + (self.n + 8) * EPS * size * size
 
     def adjoint_error(self, v):
         return 0.0

@@ -6,8 +6,10 @@ judge looks at each, in float64, and where it is not content the solver goes on 
 """
 
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,11 +46,16 @@ def find_starts(
     max_iter: int,
     threads: int,
     interrupted: threading.Event,
-) -> list[Start | None]:
-    """A start for each part, whose problem has these `facts`. Ctrl-C sets `interrupted`; some have none then."""
+) -> list[Callable[[], Start | None]]:
+    """For each part, whose problem has these `facts`, who will say its start: there may be none.
+
+    They are found in the order of the parts by threads that work ahead, while the caller judges what is there; whoever
+    asks for one that is not helps to find the next ones. Nobody begins another once `interrupted` is set.
+    """
     from .working_sets import ascend_from_nothing
 
     features = np.ascontiguousarray(K.points.features(slice(None), np.float32).values.T)
+    pending, found = deque(range(len(parts))), [Future[Start | None]() for _ in parts]
 
     def run(part: Part, y: Array, cost: Array, loss: Loss, intercept: str) -> Start | None:
         if interrupted.is_set():
@@ -60,10 +67,31 @@ def find_starts(
         whole = bool(np.isfinite(beta).all() and np.isfinite(b))
         return Start(beta, b, beta * y, steps, rows / len(y)) if whole else None
 
-    with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(run, part, **fact) for part, fact in zip(parts, facts, strict=True)]
+    def find_next() -> bool:
+        """The next start that nobody has begun with; False if there is none."""
         try:
-            return [future.result() for future in futures]
-        except KeyboardInterrupt:
-            interrupted.set()
-    return [future.result() if future.exception() is None else None for future in futures]
+            k = pending.popleft()
+        except IndexError:
+            return False
+        try:
+            found[k].set_result(run(parts[k], **facts[k]))
+        except BaseException as error:  # Ctrl-C, where this is the main thread
+            found[k].set_exception(error)
+            raise
+        return True
+
+    def find_all() -> None:
+        while find_next():
+            pass
+
+    def tell(k: int) -> Start | None:
+        while not found[k].done() and find_next():
+            pass
+        return found[k].result()
+
+    if threads > 1:
+        pool = ThreadPoolExecutor(threads - 1)
+        for _ in range(threads - 1):
+            pool.submit(find_all)
+        pool.shutdown(wait=False)
+    return [partial(tell, k) for k in range(len(parts))]

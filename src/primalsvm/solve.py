@@ -150,8 +150,8 @@ class Judge:
 
     def begin(self, seconds: float) -> None:
         """Record what needs no pass: P(0) and D(0) = 0."""
-        nothing = np.zeros(self.problem.size)
-        self.primal, self.rounding = bound_primal(self.problem, nothing, 0.0, np.zeros(self.problem.n))
+        nothing, zeros = np.zeros(self.problem.size), np.zeros(self.problem.n)
+        self.primal, self.rounding = bound_primal(self.problem, nothing, 0.0, (zeros, zeros))
         self.reachable = self.primal
         self.history.append(Record(0, seconds, 0.0, self.primal, 0.0, self.primal))
 

@@ -44,7 +44,8 @@ LEAVE = 0.7  # those in play are gathered anew when they are fewer than this sha
 CACHE_SHARE = 0.2  # of the memory limit for rows of K
 NEAR = 0.1  # of the present range of violations beyond it: those at bounds within stay in play
 NOISE = 8 * EPS  # of what the scores are sums of: a violation that is rounding
-OFTEN = 200  # steps between two refreshes, at most
+SURE = 0.97  # of the tolerance: a guess below it will not be above it in float64
+OFTEN = 500  # steps between two refreshes, at most
 PATIENCE = 5  # refreshes without progress, and it is over
 ROUGHLY = 1e-6  # of the changes: how far float32 products may be off
 LOOK_EVERY = 4  # steps between two looks at who may leave
@@ -127,7 +128,7 @@ class SMO(Solver):
         idle = not gain > 0.0 or state.violation <= NOISE * (1.0 + longest * float(np.abs(state.beta) @ problem.norms))
         drift = ROUGHLY * longest * float(np.sqrt(state.drift))
         state.steps += 1
-        if idle or state.guess <= state.tol or state.violation <= drift or state.steps >= OFTEN:
+        if idle or state.guess <= SURE * state.tol or state.violation <= drift or state.steps >= OFTEN:
             self._refresh(problem, state, idle)
         elif self.shrink and state.kept is None and state.since >= LOOK_EVERY:
             self._leave(problem, state, state.active)
@@ -309,7 +310,7 @@ class SMO(Solver):
         state.drift, state.steps = 0.0, 0
         state.alpha = problem.repair(state.alpha)
         state.beta = state.alpha * problem.y
-        state.scores = problem.scores(state.beta)
+        state.scores = problem.scored(state.beta, state.b)[0].copy()
         state.passes += np.count_nonzero(state.beta) / problem.n
         state.dual = problem.dual(state.alpha, state.beta)
         self._look(problem, state, self.everyone(problem))
@@ -331,7 +332,7 @@ class SMO(Solver):
         """
         scores, b, cost = state.scores, state.b, problem.cost
         margins = problem.margins(scores, b)
-        allowance = 1.1 * problem.score_error(state.beta) + 16 * EPS * (np.abs(scores) + abs(b) + 1.0)
+        allowance = 1.1 * problem.scored(state.beta, b)[1] + 16 * EPS * (np.abs(scores) + abs(b) + 1.0)
         quadratic = float(state.beta @ scores) + 2 * problem.penalty(b)
 
         def primal(t: float) -> float:
