@@ -5,6 +5,7 @@ import pickle
 import threading
 import warnings
 import weakref
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -20,8 +21,11 @@ from sklearn.svm import SVC as SklearnSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from primalsvm import SVC, Huber, Record, certify
+from primalsvm.expansion import expand_roughly
 from primalsvm.gamma import kernel_gamma
 from primalsvm.kernel_matrix import TiledKernel
+from primalsvm.kernels import Kernel
+from primalsvm.multiclass import join, sure_winners, winners
 from primalsvm.solve import Solver
 from primalsvm.solvers import DualCoordinateAscent, ProjectedGradient
 
@@ -640,3 +644,75 @@ def test_few_features_and_small_supports_make_products_cheap(kernel, gamma, monk
     assert SVC(**(settings | {"loss": "hinge"})).fit(X, y).solver_.name == "smo"
     three = SVC(**(settings | {"tol": 1e-3}), solver="conjugate_gradient").fit(X, y + (X[:, 0] > 1))
     assert three.status_ == "converged" and certify(three, X, y + (X[:, 0] > 1)).relative_gap <= 1e-3
+
+
+# --- prediction in two precisions -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize(("classes", "multi_class"), [(2, "ovo"), (4, "ovo"), (4, "ovr"), (7, "ovo")])
+def test_predict_says_what_the_decision_function_says(classes, multi_class, storage, dtype):
+    rng = np.random.default_rng(classes)
+    X = rng.standard_normal((600, 40)) * (rng.random((600, 40)) < 0.2)
+    y = rng.integers(classes, size=600)
+    X[np.arange(600), y] += 1.0
+    X = storage(X.astype(dtype))
+    model = SVC(C=10.0, multi_class=multi_class).fit(X[:400], y[:400])
+    decision = model.decision_function(X)
+    expected = (decision > 0).astype(int) if classes == 2 else decision.argmax(axis=1)
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_doubtful_predictions_are_made_in_float64(multi_class, monkeypatch):
+    """Rows on the border between two classes, to the last bit, and rows far from it: only the former are doubtful."""
+    X, y = iris()
+    model = SVC(C=10.0, multi_class=multi_class, gamma=0.1).fit(X, y)
+    border = []
+    for a, b in ((X[10], X[60]), (X[60], X[110]), (X[20], X[120])):
+        first = model.classes_[np.atleast_2d(model.decision_function([a])).argmax()]
+        for _ in range(60):  # halve the way between two rows of different classes
+            middle = 0.5 * (a + b)
+            same = model.classes_[np.atleast_2d(model.decision_function([middle])).argmax()] == first
+            a, b = (middle, b) if same else (a, middle)
+        border += [a, b]
+    rows = np.vstack([X, border])
+    asked, sums = [], SVC._sums
+    monkeypatch.setattr(SVC, "_sums", lambda self, X: asked.append(len(X)) or sums(self, X))
+    found = model.predict(rows)
+    assert len(asked) == 1 and 3 <= asked[0] <= 40
+    np.testing.assert_array_equal(found, model.classes_[model.decision_function(rows).argmax(axis=1)])
+
+
+def test_rough_scores_are_within_their_error():
+    """Against a hundred digits; many functions have a looser bound than few."""
+    rng = np.random.default_rng(0)
+    for functions, offset, size in ((1, 0.0, 1.0), (1, 50.0, 1e250), (6, 0.0, 1e-250), (6, 3.0, 1e3)):
+        vectors, X = rng.standard_normal((30, 6)) + offset, rng.standard_normal((8, 6)) + offset
+        coef = size * rng.standard_normal((functions, 30)) * 10.0 ** rng.uniform(-6, 2, (functions, 30))
+        found = expand_roughly(Kernel("rbf", 0.25), vectors, coef, X)
+        worst = 0.0
+        with localcontext(prec=100):
+            for i, p in np.ndindex(8, functions):
+                truth = Decimal(0)
+                for z, weight in zip(vectors, coef[p], strict=True):
+                    square = sum((Decimal(a) - Decimal(b)) ** 2 for a, b in zip(X[i].tolist(), z.tolist(), strict=True))
+                    truth += Decimal(float(weight)) * (-Decimal("0.25") * square).exp()
+                off = abs(Decimal(float(found[0][i, p])) - truth)
+                assert off <= Decimal(float(found[1][i, p]))
+                worst = max(worst, float(off / Decimal(float(found[1][i, p]))))
+        assert worst > 1e-4
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sure_winners_are_winners_whatever_the_errors_are(seed):
+    rng = np.random.default_rng(seed)
+    classes, multi_class = int(rng.integers(2, 6)), str(rng.choice(["ovo", "ovr"]))
+    parts = 1 if classes == 2 else classes * (classes - 1) // 2 if multi_class == "ovo" else classes
+    scores, error = rng.standard_normal((200, parts)), rng.uniform(0, 0.5, (200, parts))
+    best, sure = sure_winners(scores, error, classes, multi_class)
+    assert 0 < sure.sum() < 200
+    for _ in range(50):
+        shifted = scores + error * rng.choice((-1.0, 1.0), error.shape)
+        np.testing.assert_array_equal(winners(join(shifted, classes, multi_class))[sure], best[sure])

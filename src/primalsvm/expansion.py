@@ -10,11 +10,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from .kernels import Features, Kernel, Points
+from .kernels import LEAST_ENTRY, UNIT32, Features, Kernel, Points
 from .losses import Array
 from .matrix import in_parts
 
-ROWS, TILE = 256, 512  # of a tile: 1 MB in float64
+ROWS, TILE = 1024, 512  # of a tile: 4 MB in float64
+FEW = 4  # functions, for which the sum of their sizes costs little beside the kernel
 LEAST = 128  # a class with fewer vectors shares its tile with the next
 
 
@@ -23,22 +24,51 @@ def expand(kernel: Kernel, vectors, coef: Array, X, groups: np.ndarray | None = 
 
     Where the functions are those of pairs of classes, in the order of `split`, `groups` are the classes of the vectors.
     """
-    n, m = X.shape[0], vectors.shape[0]
+    known = Points(kernel, vectors)
+    return _sums(known, Points(kernel, X, like=known), coef, groups, threads, np.float64)
+
+
+def expand_roughly(
+    kernel: Kernel, vectors, coef: Array, X, groups: np.ndarray | None = None, threads: int = 1
+) -> tuple[Array, Array] | None:
+    """(scores, a bound on the error of each) in float32: half the price. None where float32 has no bound.
+
+    An entry is off by a share of itself that Points.rough_share knows, and the sum over a tile by TILE + 2 roundings.
+    Both are of the size of sum_j |coef_j| k(x_j, x): summed up beside the scores of a few functions, and at most
+    sum_j |coef_j| for many.
+    """
+    known = Points(kernel, vectors)
+    points = Points(kernel, X, like=known)
+    size = float(np.max(np.abs(coef), initial=0.0))
+    share = points.rough_share(known) if 0.0 < size < np.inf else None
+    if share is None:
+        return None
+    functions, unit = len(coef), coef / size  # numbers that float32 has, whatever C is
+    if functions <= FEW:
+        both = _sums(known, points, np.vstack([unit, np.abs(unit)]), None, threads, np.float32)
+        scores, sizes = both[:, :functions], both[:, functions:]
+    else:
+        scores = _sums(known, points, unit, groups, threads, np.float32)
+        sizes = np.sum(np.abs(unit), axis=1)
+    error = 1.05 * (share + (TILE + 2) * UNIT32)[:, None] * sizes + LEAST_ENTRY * len(known)
+    return size * scores, size * error
+
+
+def _sums(known: Points, points: Points, coef: Array, groups: np.ndarray | None, threads: int, dtype) -> Array:
+    n, m = len(points), len(known)
     scores = np.zeros((n, len(coef)))
     if not (n and m):
         return scores
-    known = Points(kernel, vectors)
-    points = Points(kernel, X, like=known)
-    tiles = list(_tiles(known, coef, groups))
+    tiles = list(_tiles(known, coef, groups, dtype))
 
     def work(begin: int, end: int) -> None:
-        room = np.empty(ROWS * TILE)
+        room = np.empty(ROWS * TILE, dtype=dtype)
         for first in range(begin, end, ROWS):
             part = slice(first, min(first + ROWS, end))
-            rows = points.features(part)
+            rows = points.features(part, dtype)
             for features, used, weights in tiles:
                 tile = room[: len(rows) * len(features)].reshape(len(rows), len(features))
-                scores[part, used] += kernel.between(rows, features, out=tile) @ weights
+                scores[part, used] += points.kernel.between(rows, features, out=tile) @ weights
 
     parts = max(1, min(threads, n * m // 100_000, n))
     in_parts([n * k // parts for k in range(parts + 1)], work)
@@ -46,7 +76,7 @@ def expand(kernel: Kernel, vectors, coef: Array, X, groups: np.ndarray | None = 
 
 
 def _tiles(
-    known: Points, coef: Array, groups: np.ndarray | None
+    known: Points, coef: Array, groups: np.ndarray | None, dtype
 ) -> Iterator[tuple[Features, slice | np.ndarray, Array]]:
     """(some vectors, the functions that have coefficients there, these coefficients)"""
     m = len(known)
@@ -59,11 +89,12 @@ def _tiles(
             edges.append(end)
     if groups is None:
         for begin, end in pairwise(edges):
-            yield known.features(slice(begin, end)), slice(None), np.ascontiguousarray(coef[:, begin:end].T)
+            weights = np.ascontiguousarray(coef[:, begin:end].T, dtype=dtype)
+            yield known.features(slice(begin, end), dtype), slice(None), weights
         return
     first, second = np.triu_indices(round((1 + (1 + 8 * len(coef)) ** 0.5) / 2), 1)  # k (k - 1) / 2 pairs
     for begin, end in pairwise(edges):
         picked = order[begin:end]
         classes = np.unique(groups[picked])
         used = np.flatnonzero(np.isin(first, classes) | np.isin(second, classes))
-        yield known.features(picked), used, np.ascontiguousarray(coef[np.ix_(used, picked)].T)
+        yield known.features(picked, dtype), used, np.ascontiguousarray(coef[np.ix_(used, picked)].T, dtype=dtype)

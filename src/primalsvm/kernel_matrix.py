@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .kernels import Features, Kernel, Points
+from .kernels import LEAST_ENTRY, Features, Kernel, Points
 from .losses import EPS, Array
 from .matrix import Dense, in_parts
 
@@ -25,7 +25,6 @@ MEMORY_LIMIT = 2 * 2**30  # bytes, for kernel matrices and caches of their rows
 SMALL = 2**21  # bytes of a float64 matrix that is stored without being asked for
 TILE = 1024  # columns of a tile; with as many rows it stays in the cache while it is worked on
 PANEL = 32 * 2**20  # bytes of features of the columns that one tiled product holds
-LEAST_ENTRY = 1e-30  # in float32; exp(-80), which is taken for all that is less, is 1e-35
 EXP = 10  # multiplications that an exponential is worth
 NOT_POSITIVE = "the kernel matrix is not positive semidefinite, so no lower bound on its optimum can be proven."
 

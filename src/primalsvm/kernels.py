@@ -47,6 +47,7 @@ WIDE = 1e3  # half of this in an exponent and float32 would be wrong in the four
 RANGE = 1e30  # of float32, with room
 LEAST_EXPONENT = -80.0  # exp(-80) is 1e-35, whose square float32 has no room for: nothing beside any accuracy
 UNIT32 = 2.0**-24  # unit roundoff of float32
+LEAST_ENTRY = 1e-30  # of a float32 block; exp(LEAST_EXPONENT), which is taken for all that is less, is 1e-35
 ROUGH_EXPONENT = 0.05  # error of a float32 exponent, at most
 CONSTANTS = 32  # features, and rows, from which it pays to look for constant columns
 FEATURES = 2**22  # bytes of features of all rows that are kept
@@ -287,6 +288,13 @@ class Points:
         """
         exponent = (self.terms[picked] + 4) * (self.squares[picked] * sizes + weighted)
         return 1.05 * UNIT32 * (exponent + 16 * sizes)
+
+    def rough_share(self, others: "Points") -> Array | None:
+        """For each row, of which share of itself an entry with one of the others is off at most; see rough_error."""
+        if self._lengths is None or self.rough or self.wide or not len(self):
+            return None
+        error = (self.terms + 4) * UNIT32 * (self.squares + np.max(others.squares, initial=0.0))
+        return error + 16 * UNIT32 if float(np.max(error)) <= ROUGH_EXPONENT else None
 
     def diagonal(self) -> Array:
         """k(x, x)"""

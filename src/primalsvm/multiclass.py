@@ -12,7 +12,7 @@ shared:      the same in one problem: every sample stands once for each boundary
 With two classes all are the same: classes[1] is +1, as everywhere in scikit-learn.
 """
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -128,3 +128,25 @@ def join(scores: Array, n_classes: int, multi_class: str) -> Array:
 def winners(scores: Array) -> np.ndarray:
     """The place of the class that a decision function names, for each sample."""
     return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+
+
+def sure_winners(scores: Array, error: Array, n_classes: int, multi_class: str) -> tuple[np.ndarray, np.ndarray]:
+    """(the winner of each sample, whether it is so for all scores within the error): scores (n, parts), one for each
+    class or pair of classes.
+
+    Of one against one, whoever surely beats each of the others has more votes than any other can have.
+    """
+    if n_classes == 2:
+        return (scores[:, 0] > 0).astype(np.int64), np.abs(scores[:, 0]) > error[:, 0]
+    samples = np.arange(len(scores))
+    if multi_class == "ovr":
+        best = scores.argmax(axis=1)
+        others = scores + error
+        others[samples, best] = -np.inf
+        return best, scores[samples, best] - error[samples, best] > others.max(axis=1)
+    beaten = np.zeros((len(scores), n_classes), dtype=np.int64)
+    for part, (j, k) in enumerate(combinations(range(n_classes), 2)):
+        beaten[:, j] += scores[:, part] > error[:, part]
+        beaten[:, k] += -scores[:, part] > error[:, part]
+    best = beaten.argmax(axis=1)
+    return best, beaten[samples, best] == n_classes - 1

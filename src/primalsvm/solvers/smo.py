@@ -10,9 +10,10 @@ and of those of the last set. Rows of K are computed in float32 on the samples i
 memory. A sample at its bound that cannot be part of any violating pair is left out of play. Small problems are simpler:
 all rows that were ever needed are kept, and everybody is in play; so it is where K is held as a whole.
 
-Float32 rows and samples left out make the scores drift. They are therefore computed afresh in float64, for all samples,
-whenever the solver believes to be done; what it found wrong then, it goes on with. So any accuracy can be reached, each
-time with small corrections, and the certificate, which needs the same float64 scores, costs nothing more.
+Float32 rows and samples left out make the scores drift. They are therefore computed afresh whenever the solver believes
+to be done, in float64 wherever that matters (`KernelProblem.scored`); what it found wrong then, it goes on with. So any
+accuracy can be reached, each time with small corrections, and the certificate, which needs the same scores, costs
+nothing more.
 
 One step is one working set: q rows of K on the samples in play, at most. `passes` counts entries of K over n^2.
 
