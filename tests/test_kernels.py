@@ -14,6 +14,7 @@ from primalsvm.kernel_matrix import StoredKernel, TiledKernel, kernel_matrix
 from primalsvm.kernels import KERNELS, Kernel, Points
 from primalsvm.losses import Hinge
 from primalsvm.problem import KernelProblem
+from primalsvm.tree_kernel import TreeKernel
 
 NAMED = (
     Kernel("linear"),
@@ -311,7 +312,8 @@ def test_half_of_the_entries_between_samples_of_the_model_will_do(count, threads
     v[rng.permutation(90)[:count]] = rng.standard_normal(count)
     expected = block(whole, X, X) @ v
     np.testing.assert_allclose(K.matvec(v), expected, rtol=1e-12, atol=1e-12)
-    for picked in (rng.permutation(90), np.flatnonzero(v), np.flatnonzero(v == 0), rng.permutation(90)[:30]):
+    twice = np.repeat(rng.permutation(90)[:45], 2)
+    for picked in (rng.permutation(90), np.flatnonzero(v), np.flatnonzero(v == 0), rng.permutation(90)[:30], twice):
         np.testing.assert_allclose(K.matvec(v, picked), expected[picked], rtol=1e-12, atol=1e-12)
 
 
@@ -375,6 +377,21 @@ def test_who_has_no_rough_products():
         assert TiledKernel(kernel, X, memory_limit=0).rough_matvec(v, some) is None
     assert TiledKernel(Kernel("rbf", 0.1), X).rough_matvec(v, some) is None  # held
     assert StoredKernel(np.eye(40)).rough_matvec(v, some) is None
+    tree = TreeKernel(Kernel("rbf", 0.1), sample(3000, 2))
+    assert tree.boxes is not None and tree.rough_matvec(np.ones(3000), some) is None  # boxes cost less
+
+
+def test_an_absurd_model_leaves_nothing_behind(monkeypatch):
+    """Its scores are no numbers: those of the next are not derived from them."""
+    problem, f, K = rough_problem(monkeypatch)
+    expected = f @ K.matvec(f)
+    for wild in (np.inf, np.nan, 1e308):
+        absurd = np.where(np.arange(problem.n) == 3, wild, f)
+        with np.errstate(all="ignore"):
+            problem.scored(absurd, 0.0)
+            assert problem.inner(f, f) == pytest.approx(expected, rel=1e-12)
+            problem.scored(absurd, 0.0)
+            assert problem.inner(2.0 * f, 2.0 * f) == pytest.approx(4 * expected, rel=1e-12)
 
 
 def rough_problem(monkeypatch, n=60, spread=4.0, loss="hinge"):

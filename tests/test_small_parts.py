@@ -171,3 +171,52 @@ def test_a_warm_start_is_not_overruled():
     model.fit(X, y)
     assert model.n_iter_ == 0
     np.testing.assert_array_equal(model.dual_coef_, before)
+
+
+def test_ctrl_c_between_two_starts_leaves_nobody_waiting(monkeypatch):
+    """It may come after a start has been picked and before anybody knows which."""
+    X, y = clouds()
+    K, interrupted = TiledKernel(RBF, X), threading.Event()
+    parts, facts = cases(y)
+
+    def press(order, default):
+        next(order)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(small_parts, "next", press, raising=False)
+    tells = small_parts.find_starts(K, parts, facts, 1e-3, 1000, 1, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tells[0]()
+    interrupted.set()
+    monkeypatch.delattr(small_parts, "next")
+    assert tells[0]() is None
+    assert tells[1]() is None and tells[2]() is None
+
+
+def test_nobody_goes_on_when_the_fit_has_failed(monkeypatch):
+    X, y = clouds()
+    events, find = [], small_parts.find_starts
+
+    def watched(*args):
+        events.append(args[-1])
+        return find(*args)
+
+    monkeypatch.setattr("primalsvm.svc.find_starts", watched)
+
+    def fail(record):
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        SVC(gamma=0.3, callback=fail).fit(X, y)
+    assert events[0].is_set()
+
+
+def test_an_error_of_a_thread_reaches_the_caller(monkeypatch):
+    X, y = clouds()
+
+    def fail(*_):
+        raise MemoryError("full")
+
+    monkeypatch.setattr(working_sets, "ascend_from_nothing", fail)
+    with pytest.raises(MemoryError, match="full"):
+        SVC(gamma=0.3, n_jobs=2).fit(X, y)

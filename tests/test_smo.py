@@ -267,3 +267,36 @@ def test_nobody_is_free_and_rounding_does_not_say_otherwise():
         mine = np.arange(90) != left_out
         model = primalsvm.SVC(C=0.3, gamma=0.02, tol=1e-6).fit(X[mine], y[mine])
         assert model.status_ == "converged" and model.certificate_.relative_gap <= 1e-6
+
+
+def test_rings_take_the_same_memory_and_few_rows_at_first(tiled, monkeypatch):
+    """As long as nobody has left; then all there is room for. The model is the same."""
+    monkeypatch.setattr(module, "EARLY_BYTES", 0)
+    rings, init = [], RowRing.__init__
+
+    def watched(self, columns, n, capacity, room=None):
+        init(self, columns, n, capacity, room)
+        rings.append((len(columns.picked), capacity, np.shares_memory(self.values, room)))
+
+    monkeypatch.setattr(RowRing, "__init__", watched)
+    results = []
+    for early in (2, 1000):
+        monkeypatch.setattr(module, "EARLY", early)
+        rings.clear()
+        results.append(solve(blobs(3000)[0], SMO(size=128), tol=1e-6, max_iter=3000))
+        assert rings[0][1] == min(early * 128, 3000)
+        assert len(rings) > 1 and all(capacity == 3000 and same for _, capacity, same in rings[1:])
+    assert max(result.certificate.relative_gap for result in results) <= 1e-6
+    assert results[0].certificate.primal == pytest.approx(results[1].certificate.primal, rel=2e-6)
+
+
+def test_who_never_leaves_gets_room_in_the_end(tiled, monkeypatch):
+    monkeypatch.setattr(module, "EARLY_BYTES", 0)
+    monkeypatch.setattr(module, "LATE", 3)
+    monkeypatch.setattr(module, "LEAVE", -1.0)
+    problem, _ = blobs(1500)
+    state = SMO(size=64).init(problem)
+    state.tol = 1e-6
+    for _ in range(6):
+        SMO(size=64).step(problem, state)
+    assert not state.early and state.ring is not None and len(state.ring.owner) == 1500

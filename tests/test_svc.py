@@ -664,15 +664,16 @@ def test_predict_says_what_the_decision_function_says(classes, multi_class, stor
     np.testing.assert_array_equal(model.predict(X), expected)
 
 
+@pytest.mark.parametrize("halvings", [20, 60])
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
-def test_doubtful_predictions_are_made_in_float64(multi_class, monkeypatch):
-    """Rows on the border between two classes, to the last bit, and rows far from it: only the former are doubtful."""
+def test_doubtful_predictions_are_made_in_float64(multi_class, halvings, monkeypatch):
+    """Rows near the border between two classes are computed again; for those on it, to the last bit, all are."""
     X, y = iris()
     model = SVC(C=10.0, multi_class=multi_class, gamma=0.1).fit(X, y)
     border = []
     for a, b in ((X[10], X[60]), (X[60], X[110]), (X[20], X[120])):
         first = model.classes_[np.atleast_2d(model.decision_function([a])).argmax()]
-        for _ in range(60):  # halve the way between two rows of different classes
+        for _ in range(halvings):  # halve the way between two rows of different classes
             middle = 0.5 * (a + b)
             same = model.classes_[np.atleast_2d(model.decision_function([middle])).argmax()] == first
             a, b = (middle, b) if same else (a, middle)
@@ -681,7 +682,7 @@ def test_doubtful_predictions_are_made_in_float64(multi_class, monkeypatch):
     asked, sums = [], SVC._sums
     monkeypatch.setattr(SVC, "_sums", lambda self, X: asked.append(len(X)) or sums(self, X))
     found = model.predict(rows)
-    assert len(asked) == 1 and 3 <= asked[0] <= 40
+    assert 3 <= asked[0] <= 40 and asked[1:] == ([] if halvings == 20 else [len(rows)])
     np.testing.assert_array_equal(found, model.classes_[model.decision_function(rows).argmax(axis=1)])
 
 
@@ -716,3 +717,48 @@ def test_sure_winners_are_winners_whatever_the_errors_are(seed):
     for _ in range(50):
         shifted = scores + error * rng.choice((-1.0, 1.0), error.shape)
         np.testing.assert_array_equal(winners(join(shifted, classes, multi_class))[sure], best[sure])
+
+
+def made_by_hand(vectors, coef, intercept, multi_class, gamma):
+    """A model with these coefficients."""
+    model = SVC(gamma=gamma, multi_class=multi_class)
+    model.kernel_, model.dual_coef_, model.intercept_ = Kernel("rbf", gamma), coef, intercept
+    model.classes_ = np.arange(max(2, len(coef)))
+    model.support_vectors_, model.support_ = vectors, np.arange(len(vectors))
+    model.support_class_, model.n_features_in_ = np.zeros(len(vectors), dtype=int), vectors.shape[1]
+    return model
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("count", "d", "every"), [(60, 3, 5), (301, 5, 400), (33, 40, 7), (301, 17, 3)])
+def test_ties_to_the_last_digit_are_broken_alike(count, d, every, seed):
+    """Vectors of one class are the mirror images of the other's, and some rows lie on the mirror."""
+    rng = np.random.default_rng(seed)
+    Z, c = rng.standard_normal((count, d)), rng.random(count)
+    mirrored = np.where(np.arange(d) == 0, -Z, Z)
+    X = rng.standard_normal((401, d))
+    X[1::every, 0] = 0.0
+    two = made_by_hand(np.vstack([Z, mirrored]), np.concatenate([c, -c])[None], np.zeros(1), "ovo", 0.5 / d)
+    np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
+    coef = np.zeros((3, 2 * count + 20))
+    coef[0, :count], coef[1, count : 2 * count], coef[2, 2 * count :] = c, c, 0.01
+    vectors = np.vstack([Z, mirrored, rng.standard_normal((20, d))])
+    three = made_by_hand(vectors, coef, np.zeros(3), "ovr", 0.5 / d)
+    np.testing.assert_array_equal(three.predict(X), three.decision_function(X).argmax(axis=1))
+
+
+def test_an_intercept_that_swallows_the_scores():
+    """Far from all vectors scores are 1e-13, and 1 plus them is rounded."""
+    rng = np.random.default_rng(0)
+    Z, c, coef = rng.standard_normal((20, 3)), rng.random(20), np.zeros((3, 60))
+    coef[0, :20], coef[1, 20:40], coef[2, 40:] = c, c, -c
+    vectors = np.vstack([Z, Z * [-1, 1, 1], rng.standard_normal((20, 3))])
+    model = made_by_hand(vectors, coef, np.full(3, -1.0), "ovr", 1.0)
+    X = rng.standard_normal((20_000, 3))
+    X[:, 0] = 0.0
+    X *= rng.uniform(6.0, 8.0, len(X))[:, None] / np.linalg.norm(X, axis=1)[:, None]
+    scores, error = expand_roughly(*model._expansion(X))
+    best, sure = model._sure(scores, error)
+    expected = model.decision_function(X).argmax(axis=1)
+    np.testing.assert_array_equal(best[sure], expected[sure])
+    np.testing.assert_array_equal(model.predict(X), expected)

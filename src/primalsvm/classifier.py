@@ -397,7 +397,11 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
                 free_work=free_work,
             )
 
-        results = _run_all(run, len(parts), self._flying(parts), interrupted)
+        try:
+            results = _run_all(run, len(parts), self._flying(parts), interrupted)
+        except BaseException:
+            interrupted.set()  # nobody goes on finding starts
+            raise
         if interrupted.is_set():
             results = [r if r.status == "converged" else replace(r, status="interrupted") for r in results]
         return results

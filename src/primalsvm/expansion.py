@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from .kernels import LEAST_ENTRY, UNIT32, Features, Kernel, Points
-from .losses import Array
+from .losses import EPS, Array
 from .matrix import in_parts
 
 ROWS, TILE = 1024, 512  # of a tile: 4 MB in float64
@@ -52,6 +52,13 @@ def expand_roughly(
         sizes = np.sum(np.abs(unit), axis=1)
     error = 1.05 * (share + (TILE + 2) * UNIT32)[:, None] * sizes + LEAST_ENTRY * len(known)
     return size * scores, size * error
+
+
+def expansion_error(kernel: Kernel, vectors, coef: Array, X) -> Array:
+    """For each function, how far two results of `expand` for one row can be apart, whatever rows are beside it."""
+    known = Points(kernel, vectors)
+    accuracy = max(known.accuracy, Points(kernel, X, like=known).accuracy)
+    return 2 * (accuracy + (len(known) + 4) * EPS) * np.sum(np.abs(coef), axis=1)
 
 
 def _sums(known: Points, points: Points, coef: Array, groups: np.ndarray | None, threads: int, dtype) -> Array:

@@ -202,7 +202,8 @@ class TiledKernel(KernelMatrix):
             return self._stored.matvec(v, picked)
         picked = np.arange(self.n) if picked is None else picked
         support, weighs = np.flatnonzero(v), v[picked] != 0
-        if TILE < len(support) == np.count_nonzero(weighs):  # rows that are columns too need half of their entries
+        inside = len(support) > TILE and bool(np.isin(support, picked[weighs]).all())
+        if inside and np.count_nonzero(weighs) == len(support):  # rows that are columns too need half of their entries
             out = np.empty(len(picked))
             out[weighs] = self._symmetric_matvec(picked[weighs], v[picked[weighs]])
             out[~weighs] = self._plain_matvec(v, support, picked[~weighs])

@@ -16,9 +16,13 @@ NOTHING = np.empty((0, 0), dtype=np.float32)
 class RowRing:
     """Rows of K over the samples in play, the newest of them kept."""
 
-    def __init__(self, columns: Columns, n: int, capacity: int):
+    def __init__(self, columns: Columns, n: int, capacity: int, room: np.ndarray | None = None):
+        """With `room`, of the type of the columns: an array that this ring takes its memory from."""
         self.columns = columns
-        self.values = np.empty((columns.tiles, capacity, TILE), dtype=columns.dtype)
+        shape = columns.tiles, capacity, TILE
+        size = columns.tiles * capacity * TILE
+        fits = room is not None and size <= len(room)
+        self.values = room[:size].reshape(shape) if fits else np.empty(shape, dtype=columns.dtype)  # type: ignore[index]
         self.slot = np.full(n, -1)
         self.owner = np.full(capacity, -1)
         self.hand = 0

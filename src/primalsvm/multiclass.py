@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from .losses import Array
 
+TRIFLE = 1e-12  # decisions so close may be rounded to the same
 ORDERED = ("adjacent", "cumulative", "shared")
 
 
@@ -110,19 +111,22 @@ def join(scores: Array, n_classes: int, multi_class: str) -> Array:
         return scores[:, 0]
     if multi_class == "ovr" or multi_class in ORDERED:
         return scores
-    votes = np.zeros((len(scores), n_classes))
-    confidence = np.zeros((len(scores), n_classes))
-    part = 0
-    for j in range(n_classes):
-        for k in range(j + 1, n_classes):
-            wins = scores[:, part] > 0
-            votes[wins, j] += 1
-            votes[~wins, k] += 1
-            confidence[:, j] += scores[:, part]
-            confidence[:, k] -= scores[:, part]
-            part += 1
+    votes, confidence = _tally(scores, n_classes)
     # the confidences break ties between votes and never more: squashed into (-1/3, 1/3)
     return votes + confidence / (3 * (np.abs(confidence) + 1))
+
+
+def _tally(scores: Array, n_classes: int) -> tuple[Array, Array]:
+    """(how many others each class beats, the sum of its scores) for each sample."""
+    votes = np.zeros((len(scores), n_classes))
+    confidence = np.zeros((len(scores), n_classes))
+    for part, (j, k) in enumerate(combinations(range(n_classes), 2)):
+        wins = scores[:, part] > 0
+        votes[wins, j] += 1
+        votes[~wins, k] += 1
+        confidence[:, j] += scores[:, part]
+        confidence[:, k] -= scores[:, part]
+    return votes, confidence
 
 
 def winners(scores: Array) -> np.ndarray:
@@ -134,19 +138,30 @@ def sure_winners(scores: Array, error: Array, n_classes: int, multi_class: str) 
     """(the winner of each sample, whether it is so for all scores within the error): scores (n, parts), one for each
     class or pair of classes.
 
-    Of one against one, whoever surely beats each of the others has more votes than any other can have.
+    Of one against one, whoever surely beats each of the others has more votes than any other can have. Others win
+    surely if it is sure who wins each pair, and a tie between votes is broken by more than the errors add up to.
     """
     if n_classes == 2:
         return (scores[:, 0] > 0).astype(np.int64), np.abs(scores[:, 0]) > error[:, 0]
-    samples = np.arange(len(scores))
+    samples = np.arange(len(scores))[:, None]
     if multi_class == "ovr":
-        best = scores.argmax(axis=1)
+        best = scores.argmax(axis=1)[:, None]
         others = scores + error
         others[samples, best] = -np.inf
-        return best, scores[samples, best] - error[samples, best] > others.max(axis=1)
-    beaten = np.zeros((len(scores), n_classes), dtype=np.int64)
-    for part, (j, k) in enumerate(combinations(range(n_classes), 2)):
-        beaten[:, j] += scores[:, part] > error[:, part]
-        beaten[:, k] += -scores[:, part] > error[:, part]
-    best = beaten.argmax(axis=1)
-    return best, beaten[samples, best] == n_classes - 1
+        return best[:, 0], (scores - error)[samples, best][:, 0] > others.max(axis=1)
+    pairs = list(combinations(range(n_classes), 2))
+    sure, doubt = np.abs(scores) > error, np.zeros((len(scores), n_classes))
+    unsure = np.zeros((len(scores), n_classes), dtype=np.int64)  # pairs of each class that are not sure
+    for part, (j, k) in enumerate(pairs):
+        for c in (j, k):
+            unsure[:, c] += ~sure[:, part]
+            doubt[:, c] += error[:, part]
+    votes, confidence = _tally(scores, n_classes)
+    decision = join(scores, n_classes, multi_class)
+    best = decision.argmax(axis=1)[:, None]
+    beats_all = (votes[samples, best] == n_classes - 1) & (unsure[samples, best] == 0)
+    ahead = (confidence - doubt)[samples, best] > confidence + doubt
+    ahead &= decision[samples, best] > decision + TRIFLE  # in float64 too
+    behind = (votes < votes[samples, best]) | ((votes == votes[samples, best]) & ahead)
+    behind[samples, best] = True
+    return best[:, 0], beats_all[:, 0] | (sure.all(axis=1) & behind.all(axis=1))

@@ -401,7 +401,7 @@ class KernelProblem(Problem):
         if last is not None and not last.rough and np.array_equal(f, last.f):
             return last.s, last.e
         fresh = self._product_error(f) * self.norms
-        known = self._derived(f, fresh) or (self._quick(f) if quick else None)
+        known = self._derived(f, fresh, f != 0 if needed else True) or (self._quick(f) if quick else None)
         if known is None:
             self._last = Scored(f.copy(), self.K.matvec(f), fresh, rough=False)
             return self._last.s, self._last.e
@@ -415,8 +415,8 @@ class KernelProblem(Problem):
         self._last = Scored(f.copy(), s, e, not np.array_equal(rough, wanted))
         return s, e
 
-    def _derived(self, f: Array, fresh: Array) -> tuple[Array, Array] | None:
-        """Scores of f from those of the last one; None where fresh ones cost as little, or are far more exact."""
+    def _derived(self, f: Array, fresh: Array, asked: np.ndarray | bool) -> tuple[Array, Array] | None:
+        """Scores of f from those of the last one; None where fresh ones of those asked for cost as little."""
         if self._last is None:
             return None
         f0, s0, e0, _ = self._last
@@ -433,8 +433,9 @@ class KernelProblem(Problem):
         # what s0 is off by, the product with delta, its part left out, and a few roundings of sums of this size
         more = self._product_error(delta) + float(np.sum(weight[~far])) * (1 + EPS) + 4 * EPS * size
         e = abs(t) * e0 + more * self.norms
-        again = np.count_nonzero(~(e <= AS_GOOD * fresh) & (f != 0))  # whose scores will be needed, and were rough
-        if 2 * (np.count_nonzero(far) * self.n + again * support) >= support * self.n:
+        again = np.count_nonzero(~(e <= AS_GOOD * fresh) & asked)  # those that were rough
+        dear = 2 * (np.count_nonzero(far) * self.n + again * support) >= support * self.n
+        if dear or not np.isfinite(e).all():
             return None
         return t * s0 + (self.K.matvec(np.where(far, delta, 0.0)) if far.any() else 0.0), e
 

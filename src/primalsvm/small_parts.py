@@ -6,9 +6,8 @@ judge looks at each, in float64, and where it is not content the solver goes on 
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -55,7 +54,7 @@ def find_starts(
     from .working_sets import ascend_from_nothing
 
     features = np.ascontiguousarray(K.points.features(slice(None), np.float32).values.T)
-    pending, found = deque(range(len(parts))), [Future[Start | None]() for _ in parts]
+    order, found = iter(range(len(parts))), [Future[Start | None]() for _ in parts]
 
     def run(part: Part, y: Array, cost: Array, loss: Loss, intercept: str) -> Start | None:
         if interrupted.is_set():
@@ -69,14 +68,15 @@ def find_starts(
 
     def find_next() -> bool:
         """The next start that nobody has begun with; False if there is none."""
+        k = None
         try:
-            k = pending.popleft()
-        except IndexError:
-            return False
-        try:
+            k = next(order, None)
+            if k is None:
+                return False
             found[k].set_result(run(parts[k], **facts[k]))
         except BaseException as error:  # Ctrl-C, where this is the main thread
-            found[k].set_exception(error)
+            if k is not None and not found[k].done():
+                found[k].set_exception(error)
             raise
         return True
 
@@ -87,7 +87,9 @@ def find_starts(
     def tell(k: int) -> Start | None:
         while not found[k].done() and find_next():
             pass
-        return found[k].result()
+        while not found[k].done() and not interrupted.is_set():  # a start that Ctrl-C hit will never be done
+            wait([found[k]], timeout=0.1)
+        return found[k].result() if found[k].done() else None
 
     if threads > 1:
         pool = ThreadPoolExecutor(threads - 1)

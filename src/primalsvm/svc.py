@@ -15,11 +15,11 @@ from .basis_choice import METHODS
 from .certificate import Certificate, certificate
 from .chunks import Chunks
 from .classifier import CertifiedClassifier, Prepared, is_number
-from .expansion import expand, expand_roughly
+from .expansion import expand, expand_roughly, expansion_error
 from .gamma import kernel_gamma
 from .kernel_matrix import MEMORY_LIMIT, SMALL, TILE, KernelMatrix, TiledKernel, kernel_matrix
 from .kernels import Kernel
-from .losses import Array, make_loss
+from .losses import EPS, Array, make_loss
 from .matrix import as_matrix, one_blas_thread
 from .multiclass import Part, gather, join, scatter, sure_winners
 from .problem import KernelProblem, LinearProblem, Problem
@@ -495,16 +495,24 @@ class SVC(CertifiedClassifier):
         if isinstance(X, Chunks) or self.kernel_.name != "rbf" or self.multi_class not in ("ovo", "ovr"):
             return super().predict(X)
         X = self._rows_of(X)
+        everybody = self.kernel_, self.support_vectors_, self.dual_coef_
         with one_blas_thread():
             rough = expand_roughly(*self._expansion(X))
         if rough is None:
-            winners, sure = np.zeros(X.shape[0], dtype=np.int64), np.zeros(X.shape[0], dtype=bool)
-        else:
-            winners, sure = sure_winners(rough[0] + self.intercept_, rough[1], len(self.classes_), self.multi_class)
-        if not sure.all():
-            doubtful = np.flatnonzero(~sure)
-            winners[doubtful] = self._winners(self._join(self._sums(X[doubtful])))
+            return self.classes_[self._winners(self._join(self._sums(X)))]
+        winners, sure = self._sure(*rough)
+        doubtful = np.flatnonzero(~sure)
+        if len(doubtful):
+            few = X[doubtful]
+            winners[doubtful], sure = self._sure(self._sums(few), expansion_error(*everybody, few))
+            if not sure.all():  # ties to the last digits, which depend on the rows beside them
+                return self.classes_[self._winners(self._join(self._sums(X)))]
         return self.classes_[winners]
+
+    def _sure(self, scores: Array, error: Array) -> tuple[np.ndarray, np.ndarray]:
+        """(place of the class, is it so whatever the errors are?) for each sample, from scores without intercepts."""
+        error = error + 4 * EPS * (np.abs(scores) + np.abs(self.intercept_))
+        return sure_winners(scores + self.intercept_, error, len(self.classes_), self.multi_class)
 
     def _scores(self, X):
         return self._sums(self._rows_of(X))

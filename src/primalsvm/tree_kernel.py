@@ -248,6 +248,10 @@ class TreeKernel(TiledKernel):
             return super().matvec(v, picked)
         return self.boxes.product(v, picked)
 
+    def rough_matvec(self, v, picked):
+        """None: a product by boxes costs less."""
+        return super().rough_matvec(v, picked) if self.boxes is None else None
+
     def take(self, picked):
         if self.held:
             return super().take(picked)

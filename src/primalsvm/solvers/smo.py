@@ -42,6 +42,7 @@ INNER = 0.05  # a working set is solved until its violation has fallen to this s
 INNER_KEPT = 0.02  # ... and a small problem to this one, each time
 INNER_STEPS = 50  # steps for each of its samples, at most
 LEAVE = 0.7  # those in play are gathered anew when they are fewer than this share
+EARLY, EARLY_BYTES, LATE = 2, 2**27, 50  # as long as nobody has left, or so many steps: rows of so many sets, or bytes
 CACHE_SHARE = 0.2  # of the memory limit for rows of K
 NEAR = 0.1  # of the present range of violations beyond it: those at bounds within stay in play
 NOISE = 8 * EPS  # of what the scores are sums of: a violation that is rounding
@@ -77,6 +78,8 @@ class State:
     kept: KeptRows | None = None  # for small problems, else:
     size: int = 0  # of a working set
     ring: RowRing | None = None
+    room: np.ndarray | None = None  # the memory of rings
+    early: bool = True  # nobody has left
     set: WorkingSet | None = None
     dual: float = 0.0
     drift: float = 0.0  # sum of k_jj (change of beta_j)^2 since the last refresh, in the changes added in float32
@@ -112,7 +115,8 @@ class SMO(Solver):
         state.size = min(self.size, max(len(state.active) // PART, 64))
         state.passes = float(problem.K.held)
         if alpha.any():
-            state.scores = problem.scores(state.f)
+            b = problem.intercept_of(alpha) if problem.intercept != "free" else start.b  # type: ignore[union-attr]
+            state.scores = problem.scored(state.f, b)[0].copy()
             state.dual = problem.dual(alpha, state.f)
             state.passes += np.count_nonzero(alpha) / problem.n
         self._look(problem, state, state.active)
@@ -133,6 +137,8 @@ class SMO(Solver):
             self._refresh(problem, state, idle)
         elif self.shrink and state.kept is None and state.since >= LOOK_EVERY:
             self._leave(problem, state, state.active)
+        if state.early and state.steps >= LATE:
+            state.ring, state.early = None, False
 
     # --- one working set ------------------------------------------------------------------------------------------
     def _survey(self, problem: KernelProblem, state: State, who):
@@ -263,10 +269,17 @@ class SMO(Solver):
         return WorkingSet(samples, matrix)
 
     def _ring(self, problem: KernelProblem, state: State) -> RowRing:
+        """Rows over those in play. One ring after the other takes the same memory, which is dear where it is new; and
+        as long as nobody has left, sets move on through the samples, and few rows but those of the last are met again.
+        """
         if state.ring is None:
             columns = problem.K.columns(state.active)
-            room = CACHE_SHARE * problem.K.memory_limit / (columns.tiles * TILE * columns.dtype.itemsize)
-            state.ring = RowRing(columns, problem.n, int(min(max(room, 64), problem.n)))
+            if state.room is None:
+                size = CACHE_SHARE * problem.K.memory_limit / columns.dtype.itemsize
+                state.room = np.empty(int(min(size, columns.tiles * TILE * problem.n)), dtype=columns.dtype)
+            rows = min(max(len(state.room) // (columns.tiles * TILE), 64), problem.n)
+            few = max(EARLY * state.size, EARLY_BYTES // (columns.tiles * TILE * columns.dtype.itemsize), 64)
+            state.ring = RowRing(columns, problem.n, min(rows, few) if state.early else rows, state.room)
         return state.ring
 
     # --- who is in play, and how far it is ------------------------------------------------------------------------
@@ -301,7 +314,7 @@ class SMO(Solver):
         kept = among[stays]
         regather = len(kept) <= LEAVE * len(state.active) or not np.isin(kept, state.active).all()
         if regather:
-            state.active, state.ring = kept, None
+            state.active, state.ring, state.early = kept, None, False
             if state.set is not None:  # those that left have old scores: they must not be carried on
                 stay = np.flatnonzero(np.isin(state.set.samples, kept))
                 state.set = WorkingSet(state.set.samples[stay], state.set.matrix[np.ix_(stay, stay)])
