@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from primalsvm import kernel_matrix as matrices
 from primalsvm import problem as problems
+from primalsvm.cpu_kernels import exp_rows
 from primalsvm.kernel_matrix import StoredKernel, TiledKernel, kernel_matrix
 from primalsvm.kernels import KERNELS, Kernel, Points
 from primalsvm.losses import Hinge
@@ -318,6 +319,18 @@ def test_half_of_the_entries_between_samples_of_the_model_will_do(count, threads
 
 
 # --- rough products ---------------------------------------------------------------------------------------------------
+
+
+def test_the_exponential_of_float32_blocks_is_as_exact_as_it_says():
+    t = -np.concatenate([np.linspace(0, 80, 400_001), np.logspace(-40, 0, 40_001)]).astype(np.float32)
+    block = t[None].copy()
+    exp_rows(block, np.float32(-80.0))
+    truth = np.exp(t.astype(np.longdouble))
+    assert (np.abs(block[0] - truth) <= 2.0**-24 * (8 + 2 * np.abs(t)) * truth).all()
+    odd = np.array([[np.nan, np.inf, 1.0, 0.0, -0.0, -81.0, -1e30, -np.inf]], dtype=np.float32)
+    exp_rows(odd, np.float32(-80.0))
+    least = np.exp(-80.0)
+    np.testing.assert_allclose(odd[0], [np.nan, 1, 1, 1, 1, least, least, least], rtol=2e-5)
 
 
 def exact_gaussian(X, gamma, i, j):

@@ -212,6 +212,32 @@ def multiply_rows(data, indices, indptr, columns, begin, out):
             k += one
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+def exp_rows(block, least):
+    """exp of max(min(t, 0), least) for all entries t of a float32 block, in place; least >= -87.
+
+    exp(t) = 2^whole * 2^part, the first put together from bits, the second a polynomial: this way it vectorises, and is
+    four times as fast as NumPy's two passes. Off by at most 8 u, and by 2 u |t| for the rounding of t / log 2, of the
+    result, u = 2^-24; nan stays nan.
+    """
+    width = block.shape[1]
+    bits = np.empty(width, dtype=np.int32)
+    powers = bits.view(np.float32)
+    for i in range(block.shape[0]):
+        row = block[i]
+        for k in range(width):
+            t = max(min(row[k], np.float32(0.0)), least) * np.float32(1.4426950408889634)
+            whole = np.floor(t + np.float32(0.5))
+            x = (t - whole) * np.float32(0.6931471805599453)
+            bits[k] = (np.int32(whole) + np.int32(127)) << np.int32(23)
+            y = np.float32(1 / 5040) * x + np.float32(1 / 720)
+            y = (y * x + np.float32(1 / 120)) * x + np.float32(1 / 24)
+            y = (y * x + np.float32(1 / 6)) * x + np.float32(0.5)
+            row[k] = (y * x + np.float32(1.0)) * x + np.float32(1.0)
+        for k in range(width):
+            row[k] *= powers[k]
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def add_row_sums(tile, weights, out, begin):
     """out[:, begin + i] += tile[i] weights' for three rows of weights, in float64 whatever the tile is in."""

@@ -36,9 +36,23 @@ class Columns:
         self.K, self.picked, self.dtype = K, picked, np.dtype(dtype)  # picked must rise
         self.tiles = max(1, -(-len(picked) // TILE))
 
+    def maker(self, rows: np.ndarray) -> Callable[[int, np.ndarray], None] | None:
+        """make(t, out) sets out[k, :] = K[rows[k], tile t of the columns]; out has shape (len(rows), TILE).
+
+        None where tiles cannot be made one by one, on any thread; then there is another fill.
+        """
+        return None
+
     def fill(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """out[t, k, :] = K[rows[k], tile t of the columns]; out has shape (tiles, len(rows), TILE)."""
-        raise NotImplementedError
+        """All tiles: out has shape (tiles, len(rows), TILE)."""
+        make = self.maker(rows)
+        assert make is not None
+
+        def work(begin: int, end: int) -> None:
+            for t in range(begin, end):
+                make(t, out[t])
+
+        in_parts(_cuts(self.tiles, self.K.threads, len(rows) * TILE), work)
 
     def block(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """K[rows, cols] in the same precision."""
@@ -157,15 +171,14 @@ class StoredKernel(KernelMatrix):
 
 
 class _StoredColumns(Columns):
-    def fill(self, rows, out):
+    def maker(self, rows):
         values = self.K.array()
 
-        def work(begin: int, end: int) -> None:
-            for t in range(begin, end):
-                cols = self.picked[t * TILE : (t + 1) * TILE]
-                out[t, :, : len(cols)] = values[np.ix_(rows, cols)]
+        def make(t: int, out: np.ndarray) -> None:
+            cols = self.picked[t * TILE : (t + 1) * TILE]
+            out[:, : len(cols)] = values[np.ix_(rows, cols)]
 
-        in_parts(_cuts(self.tiles, self.K.threads, len(rows) * TILE), work)
+        return make
 
     def block(self, rows, cols):
         return self.K.array()[np.ix_(rows, cols)].astype(self.dtype, copy=False)
@@ -359,21 +372,17 @@ class _TiledColumns(Columns):
         in_parts(_cuts(len(rows), self.K.threads, len(cols)), work)
         return out
 
-    def fill(self, rows, out):
-        K, n = self.K, len(self.picked)
-        mine = self._some(rows)
+    def maker(self, rows):
+        kernel, n, mine = self.K.kernel, len(self.picked), self._some(rows)
 
-        def work(begin: int, end: int) -> None:
-            for t in range(begin, end):
-                tile = out[t]
-                if (t + 1) * TILE <= n and tile.dtype == self.dtype:
-                    K.kernel.between(mine, self.features.part(slice(t * TILE, (t + 1) * TILE)), out=tile)
-                else:
-                    tile[:, : n - t * TILE] = K.kernel.between(
-                        mine, self.features.part(slice(t * TILE, (t + 1) * TILE))
-                    )
+        def make(t: int, out: np.ndarray) -> None:
+            theirs = self.features.part(slice(t * TILE, (t + 1) * TILE))
+            if (t + 1) * TILE <= n and out.dtype == self.dtype:
+                kernel.between(mine, theirs, out=out)
+            else:
+                out[:, : n - t * TILE] = kernel.between(mine, theirs)
 
-        in_parts(_cuts(self.tiles, K.threads, len(rows) * TILE), work)
+        return make
 
 
 def as_kernel_matrix(K, accuracy: float | None = None) -> KernelMatrix:

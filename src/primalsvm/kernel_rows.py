@@ -28,7 +28,10 @@ class RowRing:
         self.hand = 0
 
     def add(self, rows: np.ndarray, weights: Array, scores: Array) -> int:
-        """scores += K[in play, rows] weights; returns how many rows were computed."""
+        """scores += K[in play, rows] weights; returns how many rows were computed.
+
+        Tile by tile: what was computed is used while it is in the cache.
+        """
         from .working_sets import add_cached_rows
 
         tiles, threads = self.columns.tiles, self.columns.K.threads
@@ -36,20 +39,27 @@ class RowRing:
         capacity, computed = len(self.owner), 0
         for first in range(0, len(rows), capacity):
             part = slice(first, first + capacity)
-            computed += self._bring(rows[part])
+            missing, place = self._make_room(rows[part])
+            make = self.columns.maker(missing) if len(missing) else None
+            if len(missing) and make is None:
+                self.columns.fill(missing, self.values[:, place])
             slots, weight = self.slot[rows[part]], weights[part]
 
-            def work(begin: int, end: int, slots: np.ndarray = slots, weight: Array = weight) -> None:
-                add_cached_rows(self.values, slots, weight, begin, end, scores)
+            def work(begin: int, end: int, make=make, place=place, slots=slots, weight=weight) -> None:
+                for t in range(begin, end):
+                    if make is not None:
+                        make(t, self.values[t, place])
+                    add_cached_rows(self.values, slots, weight, t, t + 1, scores)
 
             in_parts(cuts, work)
+            computed += len(missing)
         return computed
 
-    def _bring(self, rows: np.ndarray) -> int:
-        """Make room in the ring and compute those that are not there."""
+    def _make_room(self, rows: np.ndarray) -> tuple[np.ndarray, slice]:
+        """(those that are not there, where they will be)"""
         missing = rows[self.slot[rows] < 0]
         if not len(missing):
-            return 0
+            return missing, slice(0, 0)
         while True:
             if self.hand + len(missing) > len(self.owner):
                 self.hand = 0
@@ -63,9 +73,8 @@ class RowRing:
             missing = again  # some that are needed now were in the way
         self.slot[missing] = np.arange(place.start, place.stop)
         self.owner[place] = missing
-        self.columns.fill(missing, self.values[:, place])
         self.hand = place.stop
-        return len(missing)
+        return missing, place
 
 
 class KeptRows:

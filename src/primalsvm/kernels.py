@@ -91,6 +91,8 @@ class Kernel:
 
     def between(self, A: "Features", B: "Features", out: np.ndarray | None = None) -> np.ndarray:
         """k(a, b) for all rows of A and B, which must come from the same Points or from some that share a centre."""
+        from .cpu_kernels import exp_rows
+
         a, b = A.values, B.values
         if callable(self.name):
             return _into(np.asarray(self.name(a, b), dtype=A.dtype), out)
@@ -105,6 +107,9 @@ class Kernel:
             if A.rough:
                 np.minimum(G, 0.0, out=G)
                 _mend(G, a, b)
+            if self.name == "rbf" and G.dtype == np.float32 and G.flags.c_contiguous:
+                exp_rows(G, np.float32(LEAST_EXPONENT))
+                return G
             np.clip(G, LEAST_EXPONENT, 0.0, out=G)  # NumPy's exponential is slow where it underflows
         if self.name == "rbf":
             np.exp(G, out=G)
@@ -281,10 +286,11 @@ class Points:
         r"""A bound on the error of sum_j v_j k_ij with float32 entries, for the picked rows i of rbf.
 
         `sizes` are sum_j |v_j| k_ij and `weighted` sum_j |v_j| q_j k_ij, q_j = |u_j|^2, with the same entries. With the
-        unit roundoff u and m products in a row, the exponent is off by at most  d = (m + 3) u (q_i + q_j): m roundings
-        of a sum whose terms have sizes that add up to q_i + q_j, and three of what goes into each. An entry is off by
-        exp(d) - 1 <= 1.03 d  of itself, and by 5 u, 2.5 units in the last place, for the exponential: 16 are taken. The
-        rounding of float64 is nothing beside all that.
+        unit roundoff u and m products in a row, the exponent t is off by at most  (m + 1.5) u (q_i + q_j): m roundings
+        of a sum whose terms have sizes that add up to q_i + q_j, one of each feature, and one of the q themselves. With
+        2 u |t| of exp_rows, |t| <= q_i + q_j, that is less than  d = (m + 4) u (q_i + q_j).  An entry is off by
+        exp(d) - 1 <= 1.03 d  of itself, and by 8 u of the exponential: 16 are taken. The rounding of float64 is nothing
+        beside all that.
         """
         exponent = (self.terms[picked] + 4) * (self.squares[picked] * sizes + weighted)
         return 1.05 * UNIT32 * (exponent + 16 * sizes)

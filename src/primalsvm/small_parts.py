@@ -7,7 +7,8 @@ judge looks at each, in float64, and where it is not content the solver goes on 
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
 from functools import partial
 from typing import Any
 
@@ -87,8 +88,11 @@ def find_starts(
     def tell(k: int) -> Start | None:
         while not found[k].done() and find_next():
             pass
-        while not found[k].done() and not interrupted.is_set():  # a start that Ctrl-C hit will never be done
-            wait([found[k]], timeout=0.1)
+        while not interrupted.is_set():  # a start that Ctrl-C hit will never be done
+            try:
+                return found[k].result(timeout=0.1)
+            except NotYet:
+                pass
         return found[k].result() if found[k].done() else None
 
     if threads > 1:
