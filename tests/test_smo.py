@@ -300,3 +300,21 @@ def test_who_never_leaves_gets_room_in_the_end(tiled, monkeypatch):
     for _ in range(6):
         SMO(size=64).step(problem, state)
     assert not state.early and state.ring is not None and len(state.ring.owner) == 1500
+
+
+def test_the_memory_of_rings_goes_to_the_next_problem(tiled):
+    """And not before the first is done with it."""
+    first = blobs(1500)[0]
+    whole = first.K
+    both = [KernelProblem(first.y, first.cost, Hinge(), "free", K=whole.take(np.arange(1500))) for _ in range(2)]
+    states = [SMO().init(problem) for problem in both]
+    for problem, state in zip(both, states, strict=True):
+        SMO().step(problem, state)
+    del state
+    assert not np.shares_memory(states[0].room, states[1].room) and not whole.rooms
+    left = states.pop().room
+    assert whole.rooms[0] is left
+    alone = solve(blobs(1500)[0], SMO(), tol=1e-6)
+    after = solve(KernelProblem(first.y, first.cost, Hinge(), "free", K=whole.take(np.arange(1500))), SMO(), tol=1e-6)
+    np.testing.assert_array_equal(after.alpha, alone.alpha)
+    assert any(room is left for room in whole.rooms)

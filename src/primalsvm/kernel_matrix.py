@@ -12,6 +12,7 @@ A TiledKernel computes entries from the rows of X and keeps none of them, but fo
 solver asks for by array(). No n x n array is made before its size has been held against `memory_limit`.
 """
 
+from collections import deque
 from collections.abc import Callable
 from functools import cached_property
 
@@ -70,6 +71,11 @@ class KernelMatrix:
     accuracy: float
     threads: int = 1
     memory_limit: float = MEMORY_LIMIT
+
+    @cached_property
+    def rooms(self) -> deque[np.ndarray]:
+        """Memory that solvers of problems with this matrix, or with a part of it, have left for the next."""
+        return deque()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -319,7 +325,9 @@ class TiledKernel(KernelMatrix):
     def take(self, picked):
         if self._stored is not None:
             return self._stored.take(picked)
-        return TiledKernel(self.kernel, self.points.take(picked), self.memory_limit, self.threads)
+        part = TiledKernel(self.kernel, self.points.take(picked), self.memory_limit, self.threads)
+        part.rooms = self.rooms
+        return part
 
     def array(self):
         if self._stored is None:

@@ -4,6 +4,8 @@ RowRing keeps the newest ones, over the samples in play; KeptRows keeps all it e
 is kept is counted against the memory limit by whoever makes one.
 """
 
+from collections import deque
+
 import numpy as np
 
 from .kernel_matrix import TILE, Columns, KernelMatrix
@@ -11,6 +13,15 @@ from .losses import Array
 from .matrix import in_parts
 
 NOTHING = np.empty((0, 0), dtype=np.float32)
+
+
+def take_room(rooms: deque[np.ndarray], size: int, dtype: np.dtype) -> np.ndarray:
+    """An array of so many numbers for a ring: one that another problem has left, or a new one."""
+    try:
+        room = rooms.pop()
+    except IndexError:
+        return np.empty(size, dtype=dtype)
+    return room if len(room) >= size and room.dtype == dtype else np.empty(size, dtype=dtype)
 
 
 class RowRing:

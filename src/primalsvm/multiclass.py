@@ -118,15 +118,14 @@ def join(scores: Array, n_classes: int, multi_class: str) -> Array:
 
 def _tally(scores: Array, n_classes: int) -> tuple[Array, Array]:
     """(how many others each class beats, the sum of its scores) for each sample."""
-    votes = np.zeros((len(scores), n_classes))
-    confidence = np.zeros((len(scores), n_classes))
-    for part, (j, k) in enumerate(combinations(range(n_classes), 2)):
-        wins = scores[:, part] > 0
-        votes[wins, j] += 1
-        votes[~wins, k] += 1
-        confidence[:, j] += scores[:, part]
-        confidence[:, k] -= scores[:, part]
-    return votes, confidence
+    votes, confidence = np.zeros((n_classes, len(scores))), np.zeros((n_classes, len(scores)))
+    for score, (j, k) in zip(np.ascontiguousarray(scores.T), combinations(range(n_classes), 2), strict=True):
+        wins = score > 0
+        votes[j] += wins
+        votes[k] += ~wins
+        confidence[j] += score
+        confidence[k] -= score
+    return votes.T, confidence.T
 
 
 def winners(scores: Array) -> np.ndarray:
@@ -149,19 +148,26 @@ def sure_winners(scores: Array, error: Array, n_classes: int, multi_class: str) 
         others = scores + error
         others[samples, best] = -np.inf
         return best[:, 0], (scores - error)[samples, best][:, 0] > others.max(axis=1)
-    pairs = list(combinations(range(n_classes), 2))
-    sure, doubt = np.abs(scores) > error, np.zeros((len(scores), n_classes))
-    unsure = np.zeros((len(scores), n_classes), dtype=np.int64)  # pairs of each class that are not sure
-    for part, (j, k) in enumerate(pairs):
-        for c in (j, k):
-            unsure[:, c] += ~sure[:, part]
-            doubt[:, c] += error[:, part]
+    best = join(scores, n_classes, multi_class).argmax(axis=1)
+    first, second = np.triu_indices(n_classes, 1)
+    own = np.array([np.flatnonzero((first == c) | (second == c)) for c in range(n_classes)])[best]  # pairs of the best
+    leads = np.where(first[own] == best[:, None], 1.0, -1.0) * scores[samples, own]
+    sure = (leads > error[samples, own]).all(axis=1)
+    rest = np.flatnonzero(~sure)
+    sure[rest] = _are_settled(scores[rest], error[rest], best[rest, None], n_classes)
+    return best, sure
+
+
+def _are_settled(scores: Array, error: Array, best: np.ndarray, n_classes: int) -> np.ndarray:
+    """Is it sure who wins each pair, and by more than the errors who wins ties between votes?"""
+    samples, doubt = np.arange(len(scores))[:, None], np.zeros((len(scores), n_classes))
+    for part, (j, k) in enumerate(combinations(range(n_classes), 2)):
+        doubt[:, j] += error[:, part]
+        doubt[:, k] += error[:, part]
     votes, confidence = _tally(scores, n_classes)
-    decision = join(scores, n_classes, multi_class)
-    best = decision.argmax(axis=1)[:, None]
-    beats_all = (votes[samples, best] == n_classes - 1) & (unsure[samples, best] == 0)
+    decision = join(scores, n_classes, "ovo")
     ahead = (confidence - doubt)[samples, best] > confidence + doubt
     ahead &= decision[samples, best] > decision + TRIFLE  # in float64 too
     behind = (votes < votes[samples, best]) | ((votes == votes[samples, best]) & ahead)
     behind[samples, best] = True
-    return best[:, 0], beats_all[:, 0] | (sure.all(axis=1) & behind.all(axis=1))
+    return (np.abs(scores) > error).all(axis=1) & behind.all(axis=1)

@@ -22,13 +22,14 @@ second-order partner; Joachims (1999) for working sets and shrinking. Without a 
 place of pairs.
 """
 
+import weakref
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ..kernel_matrix import TILE
-from ..kernel_rows import NOTHING, KeptRows, RowRing
+from ..kernel_rows import NOTHING, KeptRows, RowRing, take_room
 from ..losses import EPS, Array
 from ..piecewise import minimize_along
 from ..problem import KernelProblem
@@ -276,7 +277,9 @@ class SMO(Solver):
             columns = problem.K.columns(state.active)
             if state.room is None:
                 size = CACHE_SHARE * problem.K.memory_limit / columns.dtype.itemsize
-                state.room = np.empty(int(min(size, columns.tiles * TILE * problem.n)), dtype=columns.dtype)
+                size = int(min(size, columns.tiles * TILE * problem.n))
+                state.room = take_room(problem.K.rooms, size, columns.dtype)
+                weakref.finalize(state, problem.K.rooms.append, state.room)  # for the next pair of classes
             rows = min(max(len(state.room) // (columns.tiles * TILE), 64), problem.n)
             few = max(EARLY * state.size, EARLY_BYTES // (columns.tiles * TILE * columns.dtype.itemsize), 64)
             state.ring = RowRing(columns, problem.n, min(rows, few) if state.early else rows, state.room)
