@@ -5,7 +5,8 @@ For any (f, b) and any feasible alpha,   D(alpha) <= min P <= P(f, b),   so   P 
 Nothing a solver says is believed. alpha is brought into the feasible set, f_alpha is computed again, both sides
 are evaluated in float64, and what rounding can have done is added, so that the printed bound is a bound:
 
-- P: l falls with the margin, so l at the margins lowered by their error is above the true loss.
+- P: l falls with the margin, so l at the margins lowered by their error is above the true loss. Where that leaves no
+  loss, scores may be rough: `Problem.scored` gives them with their errors.
 - D: the error of |f_alpha|^2 and of the sums is taken off. With a free intercept alpha still misses
   sum alpha_i y_i = 0 by a rounding error; taking the leftover off one alpha of the heavier class is exactly
   feasible, and D there follows from a gradient and a curvature.

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import is_dataclass, replace
 from numbers import Integral, Real
@@ -281,8 +281,10 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         )
         return self._solutions(data, self.C) if fits else [None] * len(data.parts)
 
-    def _closer(self, data: Prepared, starts: list[Start | None], interrupted: threading.Event) -> list[Start | None]:
-        """Better starts, where there is a quick way to find some. Ctrl-C sets `interrupted`."""
+    def _closer(
+        self, data: Prepared, starts: list[Start | None], interrupted: threading.Event
+    ) -> Sequence[Start | Callable[[], Start | None] | None]:
+        """Better starts, or who will say them, where there is a quick way to find some. Ctrl-C sets `interrupted`."""
         return starts
 
     def _at(self, **parameters):
@@ -368,7 +370,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         """
         interrupted = threading.Event()
         begin = time.perf_counter()
-        starts = self._closer(data, starts, interrupted)
+        closer = self._closer(data, starts, interrupted)
         parts, built = data.parts, {0: first}
         del first
 
@@ -376,7 +378,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
             return built.pop(k, None) or self._problem(data, parts[k])
 
         def run(k: int) -> Result:
-            start, find = None, starts[k]
+            start, find = None, closer[k]
             try:
                 mine = problem(k)
                 start = find() if callable(find) else find

@@ -217,7 +217,7 @@ def exp_rows(block, least):
     """exp of max(min(t, 0), least) for all entries t of a float32 block, in place; least >= -87.
 
     exp(t) = 2^whole * 2^part, the first put together from bits, the second a polynomial: this way it vectorises, and is
-    four times as fast as NumPy's two passes. Off by at most 8 u, and by 2 u |t| for the rounding of t / log 2, of the
+    twice as fast as NumPy's two passes. Off by at most 8 u, and by 2 u |t| for the rounding of t / log 2, of the
     result, u = 2^-24; nan stays nan.
     """
     width = block.shape[1]

@@ -1,8 +1,8 @@
 """Many small Gaussian problems at once: a rough solution of each, by compiled loops that need Python once for many.
 
 A pair of classes has a thousand samples, and ascending on them takes a millisecond or two: as long as Python takes to
-come and go. So `smo`'s own loops go through all pairs first, on all threads, in float32. What they find are starts: the
-judge looks at each, in float64, and where it is not content the solver goes on from there.
+come and go. So `smo`'s own loops go ahead of it through all pairs, on threads, in float32. What they find are starts:
+the judge looks at each, in float64, and where it is not content the solver goes on from there.
 """
 
 import threading

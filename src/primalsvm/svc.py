@@ -495,7 +495,6 @@ class SVC(CertifiedClassifier):
         if isinstance(X, Chunks) or self.kernel_.name != "rbf" or self.multi_class not in ("ovo", "ovr"):
             return super().predict(X)
         X = self._rows_of(X)
-        everybody = self.kernel_, self.support_vectors_, self.dual_coef_
         with one_blas_thread():
             rough = expand_roughly(*self._expansion(X))
         if rough is None:
@@ -504,7 +503,7 @@ class SVC(CertifiedClassifier):
         doubtful = np.flatnonzero(~sure)
         if len(doubtful):
             few = X[doubtful]
-            winners[doubtful], sure = self._sure(self._sums(few), expansion_error(*everybody, few))
+            winners[doubtful], sure = self._sure(self._sums(few), expansion_error(*self._expansion(few)[:4]))
             if not sure.all():  # ties to the last digits, which depend on the rows beside them
                 return self.classes_[self._winners(self._join(self._sums(X)))]
         return self.classes_[winners]
