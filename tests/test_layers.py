@@ -10,7 +10,7 @@ import primalsvm
 LAYERS = (
     {"losses", "rows"},
     {"cpu_kernels", "working_sets", "box_sums"},
-    {"matrix", "piecewise", "simplex_qp", "balls", "kernels"},
+    {"matrix", "piecewise", "simplex_qp", "balls", "kernels", "triangles"},
     {"kernel_matrix", "sparse_kernel", "tree_kernel", "expansion", "chunks", "reduced", "gamma", "repeated_kernel"},
     {"problem", "kernel_rows"},
     {"newton_path", "gaps", "low_rank"},

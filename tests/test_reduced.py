@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
 from primalsvm import SVC, certify
-from primalsvm.basis_choice import METHODS, HeldOut, Task, choose_basis
+from primalsvm.basis_choice import GROWTH, METHODS, HeldOut, Task, _growth, choose_basis
 from primalsvm.certificate import certificate
 from primalsvm.chunks import Chunked, as_chunks
 from primalsvm.kernels import Kernel
@@ -167,6 +167,29 @@ def test_greedy_is_worth_its_time():
 
     for seed in range(3):
         assert best("greedy", seed) < 0.75 * best("random", seed)
+
+
+@pytest.mark.parametrize("k", [10, 15, 20, 40])
+def test_greedy_needs_half_as_many_as_random(k):
+    """Digits, odd or even, mean of five draws: a small basis is chosen from as many candidates as a large one."""
+    X, y = load_digits(return_X_y=True)
+
+    def primal(method, size):
+        model = SVC(approximation=method, n_basis=size, loss="squared_hinge", C=10.0, gamma=0.1)
+        return np.mean([model.set_params(random_state=s).fit(X / 16, y % 2).certificate_.primal for s in range(5)])
+
+    assert primal("greedy", k) <= primal("random", 2 * k)
+
+
+@pytest.mark.parametrize("first, size", [(20, 1200), (20, 1000), (6, 25), (1, 2), (1, 1), (5, 4), (20, 21)])
+def test_all_growths_are_alike(first, size):
+    counts = [first]
+    while (more := _growth(counts[-1], size)) > 0:
+        counts.append(counts[-1] + more)
+    ratios = np.array(counts[1:]) / np.array(counts[:-1])
+    assert counts[-1] == max(size, first)
+    assert all(ratios <= np.maximum(GROWTH * 1.05, 1 + 1 / np.array(counts[:-1])))
+    assert len(ratios) < 2 or min(counts[:-1]) < 10 or max(ratios) <= 1.1 * min(ratios)
 
 
 def test_a_basis_grows_until_the_error_stays():

@@ -12,7 +12,7 @@ Adding beta_j r_j to f changes P by
 with s_i and D_i the slope and curvature of the loss at f(x_i): g_j^2 / 2 h_j is what it is worth. Those without either
 have no say, and make poor candidates. Those that are worth most are held against each other: after each choice the
 others are worth what is left of them, by one step of Cholesky's method on the matrix whose diagonal is h, so that near
-copies of a good candidate are not taken with it. The basis grows by a half, then f is optimised again. Of several
+copies of a good candidate are not taken with it. The basis grows by GROWTH, then f is optimised again. Of several
 binary problems, which share the basis, the worth is the sum.
 
 A basis may also grow until the error on samples that were held out no longer falls.
@@ -36,9 +36,9 @@ from .reduced import RANK, Basis, Mapped, kernel_values, make_basis
 
 METHODS = ("random", "cholesky", "greedy")
 FIRST = 20  # points of a basis that grows, chosen at random
-GROWTH = 1.5
-CANDIDATES, MOST = 10, 4000  # for each that is chosen, and in all
-SHORTLIST = 3  # of them for each, by their worth alone: which are chosen is found among these
+GROWTH = 1.7  # at a time, at most
+CANDIDATES, LEAST, MOST = 10, 500, 4000  # for each that is chosen; and in all
+SHORTLIST, SHORT = 3, 300  # the same of those that are held against each other: a few would be copies of one another
 POOL, POOL_EACH = 20_000, 15  # samples in the pool, at least, and for each point of the basis
 SOLVED = 0.02  # relative gap at which a basis is ready to grow
 STEPS = 50
@@ -122,7 +122,7 @@ def choose_basis(
             words += f": {100 * error:.2f} % wrong of those held out"
         if watch is not None:
             watch(words)
-        more = min(max(int((GROWTH - 1) * len(growing.basis)), 1), size - len(growing.basis))
+        more = _growth(len(growing.basis), size)
         new = order[taken : taken + more]
         if method == "greedy" and more > 0:
             new = growing.best(more, rng)
@@ -131,6 +131,14 @@ def choose_basis(
             if held_out is not None:
                 return best
             return growing.basis, growing.optimize() if finish else growing.padded()
+
+
+def _growth(count: int, size: int) -> int:
+    """How many more, so that all growths up to `size` are about the same: a small last one would cost a whole fit."""
+    if not 0 < count < size:
+        return size - count
+    ratio = size / count
+    return min(max(round(count * (ratio ** (1 / np.ceil(np.log(ratio) / np.log(GROWTH))) - 1)), 1), size - count)
 
 
 class _Growing:
@@ -207,7 +215,7 @@ class _Growing:
         usable = norms > RANK * own
         size = sum((part for _, part in done), norms)
         worth = np.where(usable, np.sum(slope * slope, axis=1) / np.maximum(size, 1e-300), -1.0)
-        short = np.sort(np.argsort(-worth)[: min(SHORTLIST * count, np.count_nonzero(usable))])
+        short = np.sort(np.argsort(-worth)[: min(max(SHORTLIST * count, SHORT), np.count_nonzero(usable))])
         chosen = points.take(short)
         matrix = kernel_values(chosen, chosen, np.float64, self.threads) - inside[:, short].T @ inside[:, short]
 
@@ -222,7 +230,7 @@ class _Growing:
         """Samples to choose from, those that are felt before others."""
         taken = np.zeros(len(self.G), dtype=bool)
         taken[self.basis.samples] = True
-        wanted = max(min(CANDIDATES * count, MOST), count)
+        wanted = max(min(max(CANDIDATES * count, LEAST), MOST), count)
         first = felt[~taken[felt]]
         if len(first) >= wanted:
             return rng.choice(first, wanted, replace=False)

@@ -14,7 +14,7 @@ from .chunks import Chunks
 from .classifier import CertifiedClassifier, Prepared
 from .kernel_matrix import SMALL
 from .kernels import Points
-from .left_out import invert_triangle, leave_out
+from .left_out import leave_out
 from .linear_svc import LinearSVC
 from .losses import Array
 from .matrix import one_blas_thread
@@ -23,6 +23,7 @@ from .problem import Problem
 from .reduced import Basis
 from .solve import Start
 from .svc import SVC
+from .triangles import invert_triangle
 
 SAME = 1e-5  # of P: a model whose P differs by more was not trained on these data
 

@@ -208,16 +208,17 @@ class Dense(Matrix):
 
     def _gram(self, weights, picked):
         d = self.shape[1]
-        size = max(1, BLOCK_BYTES // (8 * max(d, 1)))
+        size = max(1, BLOCK_BYTES // (8 * max(d, 1)), d)  # rows: their product should cost more than to add it
         roots = np.sqrt(weights)
 
         def work(begin: int, end: int) -> Array:
-            total = np.zeros((d, d))
+            total: Array | None = None
             for first in range(begin, end, size):
                 part = slice(first, min(first + size, end))
                 block = self.values[picked[part]] * roots[part, None]
-                total += block.T @ block
-            return total
+                product = block.T @ block
+                total = product if total is None else np.add(total, product, out=total)
+            return np.zeros((d, d)) if total is None else total
 
         return _sum(in_parts(self._cuts(len(picked), 2), work))
 

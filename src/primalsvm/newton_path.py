@@ -38,11 +38,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dger
 
 from .losses import Array
 from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
+from .triangles import solve_positive
 
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients
@@ -105,7 +106,8 @@ class Curved:
             if len(places):
                 picked, cost = places if play.picked is None else play.picked[places], play.cost[places]
                 if self.gram is not None:
-                    self.gram += sign * problem.X.gram(cost, picked)  # type: ignore[attr-defined]
+                    change = problem.X.gram(cost, picked)  # type: ignore[attr-defined]
+                    (np.add if sign > 0 else np.subtract)(self.gram, change, out=self.gram)
                 if problem.intercept != "none":
                     self.pull += problem.adjoint(sign * cost, picked)
         return (len(come) + len(gone)) / problem.n
@@ -396,8 +398,8 @@ def newton_direction(
             hessian += X.metric
         if has_intercept:
             u = X.to_gram(v)
-            hessian -= np.outer(u, u / stiffness)
-        p = X.from_gram(_solve_positive(hessian, X.to_gram(rhs)))
+            dger(-1.0 / stiffness, u, u, a=hessian.T, overwrite_a=1)  # hessian -= u u' / stiffness
+        p = X.from_gram(solve_positive(hessian, X.to_gram(rhs)))
     else:
         p, passes = _by_samples(problem, rhs, curved, width, v, stiffness if has_intercept else 0.0)
     if has_intercept:
@@ -443,7 +445,7 @@ def _by_woodbury(problem: Problem, rhs: Array, picked: np.ndarray, weights: Arra
     kernel[np.diag_indices_from(kernel)] += 1.0 / weights
     sides = [rhs, v] if stiffness else [rhs]
     scores = np.column_stack([problem.scores(side, picked) for side in sides])
-    inner = _solve_positive(kernel, scores)
+    inner = solve_positive(kernel, scores)
     solved = [side - problem.adjoint(np.ascontiguousarray(u), picked) for side, u in zip(sides, inner.T, strict=True)]
     if stiffness:  # one rank more: - v v' / stiffness
         p, q = solved
@@ -490,14 +492,6 @@ def conjugate_gradient(
         size, before = inner(residual, scaled), size
         direction = scaled + (size / before) * direction
     return x
-
-
-def _solve_positive(matrix: Array, rhs: Array) -> Array:
-    """By Cholesky; where rounding has made the matrix indefinite, by least squares."""
-    try:
-        return cho_solve(cho_factor(matrix, check_finite=False), rhs, check_finite=False)
-    except LinAlgError:
-        return np.asarray(np.linalg.lstsq(matrix, rhs, rcond=None)[0], dtype=np.float64)
 
 
 def _intercept_weight(problem: Problem) -> float:

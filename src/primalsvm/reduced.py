@@ -25,6 +25,8 @@ from .losses import Array
 from .matrix import Matrix, in_parts
 
 TILE = 512  # rows and basis points of a tile, which stays in the cache
+ROWS = 4096  # of X that become points at a time
+THREAD_VALUES = 100_000  # what a thread should have to compute, at least, to be worth waking
 RANK = 1e-5  # of k(x, x): a basis point with less left beside those before it adds nothing but rounding errors
 
 
@@ -47,8 +49,18 @@ class Basis:
         return Points(self.kernel, self.vectors)
 
     def values(self, X, threads: int = 1) -> np.ndarray:
-        """g(x) for the rows of X: (n, k)."""
-        return kernel_values(Points(self.kernel, X, like=self._points), self._points, self.dtype, threads)
+        """g(x) for the rows of X: (n, k). Each thread makes the points it needs, some rows of X at a time."""
+        n, basis = X.shape[0], self._points
+        out = np.empty((n, len(self)), dtype=self.dtype)
+
+        def work(begin: int, end: int) -> None:
+            for first in range(begin, end, ROWS):
+                some = slice(first, min(first + ROWS, end))
+                points = Points(self.kernel, X[some], like=basis)
+                kernel_values(points, basis, self.dtype, out=out[some])
+
+        in_parts(_shares(n, len(self), threads), work)
+        return out
 
 
 def make_basis(kernel: Kernel, X, samples: np.ndarray, dtype: Any = np.float32) -> Basis:
@@ -80,10 +92,12 @@ def independent(K: Array) -> tuple[np.ndarray, Array]:
     return kept, np.zeros((0, 0))
 
 
-def kernel_values(points: Points, others: Points, dtype: Any = np.float32, threads: int = 1) -> np.ndarray:
+def kernel_values(
+    points: Points, others: Points, dtype: Any = np.float32, threads: int = 1, out: np.ndarray | None = None
+) -> np.ndarray:
     """k(x_i, z_j) for all points x and all others z, which share a centre: (n, k), in tiles, on several threads."""
     n, k = len(points), len(others)
-    out = np.empty((n, k), dtype=dtype)
+    values = np.empty((n, k), dtype=dtype) if out is None else out
     tiles = [others.features(slice(first, first + TILE), dtype) for first in range(0, k, TILE)]
 
     def work(begin: int, end: int) -> None:
@@ -91,11 +105,16 @@ def kernel_values(points: Points, others: Points, dtype: Any = np.float32, threa
             part = slice(first, min(first + TILE, end))
             rows = points.features(part, dtype)
             for t, features in enumerate(tiles):
-                out[part, t * TILE : (t + 1) * TILE] = points.kernel.between(rows, features)
+                values[part, t * TILE : (t + 1) * TILE] = points.kernel.between(rows, features)
 
-    parts = max(1, min(threads, n * k // 100_000, n))
-    in_parts([n * p // parts for p in range(parts + 1)], work)
-    return out
+    in_parts(_shares(n, k, threads), work)
+    return values
+
+
+def _shares(n: int, k: int, threads: int) -> list[int]:
+    """Where to cut n rows of k values for the threads."""
+    parts = max(1, min(threads, n * k // THREAD_VALUES, n))
+    return [n * p // parts for p in range(parts + 1)]
 
 
 class Mapped(Matrix):
