@@ -1,5 +1,7 @@
 """SMO in working sets: every loss and intercept, held and tiled, shrinking or not; float32 rows, right answers."""
 
+import os
+
 import numpy as np
 import pytest
 from problems import INTERCEPTS, LOSSES, MAKERS, make_kernel
@@ -10,7 +12,7 @@ from sklearn.svm import SVC
 import primalsvm
 from primalsvm import kernel_matrix as matrices
 from primalsvm.kernel_matrix import StoredKernel, TiledKernel
-from primalsvm.kernel_rows import RowRing
+from primalsvm.kernel_rows import RowRing, new_room
 from primalsvm.kernels import Kernel
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.problem import KernelProblem
@@ -318,3 +320,23 @@ def test_the_memory_of_rings_goes_to_the_next_problem(tiled):
     after = solve(KernelProblem(first.y, first.cost, Hinge(), "free", K=whole.take(np.arange(1500))), SMO(), tol=1e-6)
     np.testing.assert_array_equal(after.alpha, alone.alpha)
     assert any(room is left for room in whole.rooms)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 1, 3000])
+def test_memory_for_rows_is_an_array_as_any_other(size, dtype):
+    room = new_room(size, np.dtype(dtype))
+    room[:] = 1.0
+    assert room.shape == (size,) and room.dtype == dtype and room.flags.c_contiguous and room.sum() == size
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_memory_for_rows_is_not_shared_with_a_child():
+    room = new_room(10_000, np.dtype(np.float32))
+    room[:] = 1.0
+    child = os.fork()
+    if not child:
+        room[:] = 2.0
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (room == 1.0).all()

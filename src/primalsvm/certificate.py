@@ -165,15 +165,17 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
 
     Of the feasible multiples of that alpha the best is taken: D is a parabola along them.
     """
-    alpha = np.nan_to_num(np.asarray(alpha, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if not np.isfinite(alpha).all():
+        alpha = np.nan_to_num(alpha, nan=0.0, posinf=0.0, neginf=0.0)
     alpha = problem.repair(alpha)
     f = problem.function(alpha)
     scale = _best_multiple(problem, alpha, f)
     alpha, f = np.minimum(scale * alpha, problem.upper), scale * f  # one rounding more; the error terms have room
-    square = problem.inner(f, f)
+    square, error = problem.inner(f, f), problem.norm_error(f)
     # |f_alpha| <= |f| + e, so |f_alpha|^2 / 2 <= |f|^2 / 2 + e |f| + e^2 / 2
     e = problem.adjoint_error(alpha)
-    slack = problem.norm_error(f) + SUM * square + 2 * e * np.sqrt(max(square, 0.0)) * (1 + SUM) + e * e
+    slack = error + SUM * square + 2 * e * np.sqrt(max(square, 0.0)) * (1 + SUM) + e * e
     quadratic = float(np.sum(problem.loss.bend / 2 * alpha * problem.share(alpha)))
     tilted = problem.loss.tilt * float(np.sum(alpha))
     dual = tilted - quadratic - 0.5 * (square + slack) - SUM * (tilted + quadratic)
@@ -182,7 +184,8 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
     if problem.intercept == "penalized":
         dual -= problem.penalty(problem.intercept_scaling**2 * (abs(imbalance) + imbalance_error)) * (1 + SUM)
     elif problem.intercept == "free":
-        dual -= _balance_loss(problem, alpha, f, imbalance, imbalance_error)
+        norm = float(np.sqrt(max(square + error, 0.0))) + e
+        dual -= _balance_loss(problem, alpha, norm, imbalance, imbalance_error)
     dual -= TINY
     # alpha = 0 is feasible and D(0) = 0: what an alpha beyond float64 seems to prove is worth less than that
     if not (0.0 < dual < np.inf and np.isfinite(square) and np.isfinite(slack)):
@@ -201,14 +204,15 @@ def _best_multiple(problem: Problem, alpha: Array, f: Array) -> float:
     return min(gain / curve, room)
 
 
-def _balance_loss(problem: Problem, alpha: Array, f: Array, imbalance: float, error: float) -> float:
+def _balance_loss(problem: Problem, alpha: Array, norm: float, imbalance: float, error: float) -> float:
     """What D can lose when the leftover of sum alpha_i y_i is taken off one alpha of the heavier class.
 
-    D(alpha - t e_j) = D(alpha) - t g_j - t^2 / 2 (|phi(x_j)|^2 + bend / c_j),   |g_j| <= |r'| + |phi(x_j)| |f|
+    D(alpha - t e_j) = D(alpha) - t g_j - t^2 / 2 (|phi(x_j)|^2 + bend / c_j),   |g_j| <= |r'| + |phi(x_j)| norm
+
+    with |f_alpha| <= norm.
 
     Rounding may hide which class is heavier: then both cases are possible and the worse one counts.
     """
-    norm = float(np.sqrt(max(problem.inner(f, f) + problem.norm_error(f), 0.0))) + problem.adjoint_error(alpha)
     worst = 0.0
     for sign in (1.0, -1.0):
         leftover = sign * imbalance + error

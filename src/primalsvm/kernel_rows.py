@@ -4,6 +4,7 @@ RowRing keeps the newest ones, over the samples in play; KeptRows keeps all it e
 is kept is counted against the memory limit by whoever makes one.
 """
 
+import mmap
 from collections import deque
 
 import numpy as np
@@ -20,8 +21,16 @@ def take_room(rooms: deque[np.ndarray], size: int, dtype: np.dtype) -> np.ndarra
     try:
         room = rooms.pop()
     except IndexError:
+        return new_room(size, dtype)
+    return room if len(room) >= size and room.dtype == dtype else new_room(size, dtype)
+
+
+def new_room(size: int, dtype: np.dtype) -> np.ndarray:
+    """An array in small pages. NumPy asks for huge ones, which the system must first make: longer than a small fit."""
+    bytes_ = size * np.dtype(dtype).itemsize
+    if not (bytes_ and hasattr(mmap, "MAP_PRIVATE")):
         return np.empty(size, dtype=dtype)
-    return room if len(room) >= size and room.dtype == dtype else np.empty(size, dtype=dtype)
+    return np.frombuffer(mmap.mmap(-1, bytes_, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype=dtype)
 
 
 class RowRing:
@@ -101,7 +110,7 @@ class KeptRows:
         gaussian = self.columns.gaussian_features()
         if gaussian is not None:
             self.features = gaussian
-        self.values = np.empty((K.n, K.n), dtype=self.columns.dtype)  # memory that is never touched costs nothing
+        self.values = new_room(K.n * K.n, self.columns.dtype).reshape(K.n, K.n)  # what is never touched costs nothing
 
     @property
     def count(self) -> int:

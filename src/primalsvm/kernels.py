@@ -390,8 +390,7 @@ def _product(a, b, turned: bool, out: np.ndarray | None) -> np.ndarray:
 
     if not sp.issparse(b):
         if turned:
-            a = a.copy()
-            a[:, -2:] = a[:, :-3:-1]
+            a, b = (_turned(a), b) if len(a) < len(b) else (a, _turned(b))
         return np.dot(a, b.T, out=out) if out is not None else np.dot(a, b.T)
     out = np.empty((a.shape[0], b.shape[0]), dtype=b.dtype) if out is None else out
     width = min(max(PANEL_BYTES // (b.dtype.itemsize * b.shape[1]), 32), max(b.shape[0], 1))
@@ -401,6 +400,12 @@ def _product(a, b, turned: bool, out: np.ndarray | None) -> np.ndarray:
             columns[-2:] = columns[:-3:-1].copy()
         multiply_rows(a.data, a.indices, a.indptr, columns, first, out)
     return out
+
+
+def _turned(rows: np.ndarray) -> np.ndarray:
+    rows = rows.copy()
+    rows[:, -2:] = rows[:, :-3:-1]
+    return rows
 
 
 def _mend(G: np.ndarray, a, b) -> None:

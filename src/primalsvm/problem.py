@@ -133,7 +133,7 @@ class Problem:
         raise NotImplementedError
 
     # what follows -------------------------------------------------------------------------------------------------
-    @property
+    @cached_property
     def upper(self) -> Array:
         """u c_i: where the box ends. A sample without cost has an empty box whatever u is."""
         return np.where(self.cost > 0, self.loss.bound, 1.0) * self.cost
@@ -466,8 +466,9 @@ class KernelProblem(Problem):
         return self.K.block(rows, rows)
 
     def norm_error(self, f):
-        size, error = float(np.abs(f) @ self.norms), self._scores(f, lambda s, e: f != 0)[1]
-        return float(np.abs(f[f != 0]) @ error[f != 0]) + (self.n + 8) * EPS * size * size
+        weights, used = np.abs(f), np.flatnonzero(f)
+        size, error = float(weights @ self.norms), self._scores(f, lambda s, e: f != 0)[1]
+        return float(weights[used] @ error[used]) + (self.n + 8) * EPS * size * size
 
     def adjoint_error(self, v):
         return 0.0
