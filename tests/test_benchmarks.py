@@ -569,6 +569,14 @@ def test_large_puts_every_side_into_the_table(tmp_path):
     assert (tmp_path / "f.png").stat().st_size > 5000
 
 
+def test_large_holds_greedy_against_twice_as_many_at_random(tmp_path):
+    done = run("--halves", "--toy", "--draws", "2", "--cache", str(tmp_path), module="benchmarks.large")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("toy_two  greedy    5:") and "random   10:" in done.stdout
+    with pytest.raises(SystemExit, match="There is no set covtype"):
+        large.parse(["--halves", "--sets", "covtype"])
+
+
 def test_large_counts_a_run_that_takes_too_long(tmp_path):
     options = large.parse(["--sets", "toy_two", "--table", str(tmp_path / "t.md"), "--figure", str(tmp_path / "f.png")])
     spec = {"set": "toy_two", "size": 10}
