@@ -398,7 +398,7 @@ def newton_direction(
             hessian += X.metric
         if has_intercept:
             u = X.to_gram(v)
-            dger(-1.0 / stiffness, u, u, a=hessian.T, overwrite_a=1)  # hessian -= u u' / stiffness
+            hessian = dger(-1.0 / stiffness, u, u, a=hessian.T, overwrite_a=1).T  # less u u' / stiffness
         p = X.from_gram(solve_positive(hessian, X.to_gram(rhs)))
     else:
         p, passes = _by_samples(problem, rhs, curved, width, v, stiffness if has_intercept else 0.0)
