@@ -208,7 +208,8 @@ class Dense(Matrix):
 
     def _gram(self, weights, picked):
         d = self.shape[1]
-        size = max(1, BLOCK_BYTES // (8 * max(d, 1)), d)  # rows: their product should cost more than to add it
+        fit = BLOCK_BYTES // (8 * max(d, 1))  # rows; more where they are few: to add a product costs d^2 too
+        size = max(1, fit, min(d, 8 * fit))
         roots = np.sqrt(weights)
 
         def work(begin: int, end: int) -> Array:
