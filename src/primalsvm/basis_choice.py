@@ -12,8 +12,8 @@ Adding beta_j r_j to f changes P by
 with s_i and D_i the slope and curvature of the loss at f(x_i): g_j^2 / 2 h_j is what it is worth. Those without either
 have no say, and make poor candidates. Those that are worth most are held against each other: after each choice the
 others are worth what is left of them, by one step of Cholesky's method on the matrix whose diagonal is h, so that near
-copies of a good candidate are not taken with it. The basis grows by GROWTH, then f is optimised again. Of several
-binary problems, which share the basis, the worth is the sum.
+copies of a good candidate are not taken with it. The basis grows, by GROWTH at most, then f is optimised again. Of
+several binary problems, which share the basis, the worth is the sum.
 
 A basis may also grow until the error on samples that were held out no longer falls.
 
@@ -36,7 +36,7 @@ from .reduced import RANK, Basis, Mapped, kernel_values, make_basis
 
 METHODS = ("random", "cholesky", "greedy")
 FIRST = 20  # points of a basis that grows, chosen at random
-GROWTH = 1.7  # at a time, at most
+GROWTH = 1.7  # times as many at a time, at most
 CANDIDATES, LEAST, MOST = 10, 500, 4000  # for each that is chosen; and in all
 SHORTLIST, SHORT = 3, 300  # the same of those that are held against each other: a few would be copies of one another
 POOL, POOL_EACH = 20_000, 15  # samples in the pool, at least, and for each point of the basis

@@ -133,7 +133,7 @@ class Problem:
         raise NotImplementedError
 
     # what follows -------------------------------------------------------------------------------------------------
-    @cached_property
+    @property
     def upper(self) -> Array:
         """u c_i: where the box ends. A sample without cost has an empty box whatever u is."""
         return np.where(self.cost > 0, self.loss.bound, 1.0) * self.cost
