@@ -65,6 +65,7 @@ def test_the_dual_never_falls_and_the_sums_stay_true(block, intercept, loss, den
         assert ((state.alpha >= 0) & (state.alpha <= problem.upper)).all()
         np.testing.assert_allclose(state.work, problem.function(state.alpha), rtol=0, atol=1e-9)
         assert state.balance[0] == pytest.approx(np.sum(state.alpha * problem.y), abs=1e-9)
+        assert state.gain == pytest.approx(problem.dual_gain(state.alpha), rel=1e-12)
         assert len(set(state.active)) == len(state.active) and set(state.active) <= set(range(problem.n))
 
 

@@ -181,7 +181,7 @@ class LinearSVC(CertifiedClassifier):
         self.coef_ = np.array([result.f for result in results])
         signed = [part.y * result.alpha for result, part in zip(results, data.parts, strict=True)]
         duals = gather(signed, data.parts, data.n)
-        self.support_ = np.unique(duals.indices)
+        self.support_ = np.flatnonzero(np.bincount(duals.indices))
         self.dual_coef_ = duals[:, self.support_].toarray()
 
     def _scores(self, X):

@@ -471,7 +471,7 @@ class SVC(CertifiedClassifier):
         self.gamma_ = self.kernel_.gamma
         if self.approximation is None:
             betas = gather([result.f for result in results], data.parts, data.n)
-            self.support_ = np.unique(betas.indices)
+            self.support_ = np.flatnonzero(np.bincount(betas.indices))
             self.dual_coef_ = betas[:, self.support_].toarray()
         else:
             basis = data.matrix.basis

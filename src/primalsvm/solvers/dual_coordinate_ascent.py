@@ -67,6 +67,7 @@ class State:
     alpha: Array  # (n,)
     work: Array  # what the pass updates: f_alpha, or the scores of f_alpha for a stored kernel matrix
     balance: Array  # (1,) sum of alpha_i y_i
+    gain: float  # sum of c_i r(alpha_i / c_i), the first part of D
     centre: float
     reach: float
     everyone: np.ndarray  # the samples that count ...
@@ -129,6 +130,7 @@ class DualCoordinateAscent(Solver):
             alpha=alpha,
             work=np.zeros(0),
             balance=np.zeros(1),
+            gain=0.0,
             centre=start.b if start is not None and problem.intercept == "free" else 0.0,
             reach=reach,
             everyone=everyone,
@@ -238,6 +240,7 @@ class DualCoordinateAscent(Solver):
             self._together(problem, state, turns, parts)
         else:
             _compiled(problem, state, turns, state.work, state.balance, state.limits, state.seed)
+            state.gain += state.limits[5] - 0.5 * state.limits[6]
         state.b = state.centre + state.reach * state.balance[0]
         if problem.intercept == "free":
             state.centre = state.b
@@ -254,10 +257,10 @@ class DualCoordinateAscent(Solver):
     def _dual(problem: Problem, state: State, b: float) -> float:
         """D(alpha) without a pass; where a free intercept is not balanced, the bound that would hold if b were best."""
         square = state.work @ (state.work if problem.kind == "linear" else state.alpha * problem.y)
-        value = problem.dual_gain(state.alpha) - 0.5 * float(square)
+        value = state.gain - 0.5 * float(square)
         if problem.intercept == "free":
             return value - b * float(state.balance[0])
-        return value - problem.penalty(problem.intercept_of(state.alpha))
+        return value - problem.penalty(state.reach * state.balance[0])
 
     def _together(self, problem: Problem, state: State, turns: np.ndarray, parts: int) -> None:
         """One pass over the active samples by several threads."""
@@ -275,10 +278,11 @@ class DualCoordinateAscent(Solver):
             for part in done[1:]:
                 change += part[0]
             # argmax over 0 <= t <= 1 of D along what the threads did
-            b = state.centre + state.reach * state.balance[0]
-            gain = float(np.sum(limits[:, 5])) - float(state.work @ change) - b * turn
-            curve = float(np.sum(limits[:, 6])) + float(change @ change) + state.reach * turn * turn
+            b, slope, bend = state.centre + state.reach * state.balance[0], *np.sum(limits[:, 5:7], axis=0)
+            gain = slope - float(state.work @ change) - b * turn
+            curve = bend + float(change @ change) + state.reach * turn * turn
             scale = min(max(gain / curve, 0.0), 1.0) if curve > 0.0 else 1.0
+            state.gain += scale * slope - 0.5 * scale * scale * bend
             state.alone |= scale < IN_STEP
             if scale < 1.0:
                 self._go_back(state, chunk, scale)
@@ -337,6 +341,7 @@ class DualCoordinateAscent(Solver):
         state.f = f
         state.work = problem.scores(f) if problem.kind == "kernel" else f
         state.balance[0] = np.sum(state.alpha * problem.y)
+        state.gain = problem.dual_gain(state.alpha)
 
 
 def _block(problem: Problem) -> int:
