@@ -10,7 +10,7 @@ from reference import optimum
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
-from primalsvm import SVC, certify
+from primalsvm import SVC, certify, reduced
 from primalsvm.basis_choice import GROWTH, METHODS, HeldOut, Task, _growth, choose_basis
 from primalsvm.certificate import certificate
 from primalsvm.chunks import Chunked, as_chunks
@@ -147,11 +147,27 @@ def test_every_method_on_every_storage(method, store):
     X, y = clouds(200, d=40)
     X[np.abs(X) < 1.2] = 0.0
     X[50:60] = X[40:50]
-    basis, fits = choose_basis(method, Kernel("rbf", 0.02), store(X), [task_of(X, y)], 30, np.random.default_rng(0))
+    kernel, task = Kernel("rbf", 0.02), task_of(X, y)
+    basis, values, fits = choose_basis(method, kernel, store(X), [task], 30, np.random.default_rng(0))
     assert len(np.unique(basis.samples)) == len(basis) == 30
     assert fits[0].w.shape == (30,)
-    everyone, _ = choose_basis(method, Kernel("rbf", 0.02), store(X), [task_of(X, y)], 500, np.random.default_rng(0))
+    np.testing.assert_allclose(values, basis.values(store(X)), rtol=1e-5)
+    everyone = choose_basis(method, kernel, store(X), [task], 500, np.random.default_rng(0)).basis
     assert 180 <= len(everyone) <= 190  # ten rows stand twice
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+def test_values_that_are_known_are_taken_as_they_are(store, threads, monkeypatch):
+    monkeypatch.setattr(reduced, "ROWS", 30)
+    monkeypatch.setattr(reduced, "THREAD_VALUES", 1)
+    X, _ = clouds(200, d=40)
+    basis = make_basis(Kernel("rbf", 0.02), store(X), np.arange(0, 200, 20))
+    rows = np.random.default_rng(0).permutation(200)[:70]
+    known = np.arange(700.0).reshape(70, 10)
+    expected = basis.values(store(X))
+    expected[rows] = known
+    np.testing.assert_allclose(basis.values(store(X), threads, (rows, known)), expected, rtol=1e-6)
 
 
 def test_greedy_is_worth_its_time():
@@ -161,7 +177,7 @@ def test_greedy_is_worth_its_time():
     kernel, task = Kernel("rbf", 0.3), task_of(X, y, 10.0)
 
     def best(method, seed):
-        basis, _ = choose_basis(method, kernel, X, [task], 100, np.random.default_rng(seed))
+        basis = choose_basis(method, kernel, X, [task], 100, np.random.default_rng(seed)).basis
         problem = LinearProblem(y, task.cost, task.loss, X=Mapped(Dense(basis.values(X)), basis))
         return solve(problem, Newton(), tol=1e-6).certificate.primal
 
@@ -197,7 +213,7 @@ def test_a_basis_grows_until_the_error_stays():
     said = []
     held_out = HeldOut(X[:300], lambda scores: float(np.mean(np.sign(scores[:, 0]) != y[:300])))
     for method in METHODS:
-        basis, fits = choose_basis(
+        basis, values, fits = choose_basis(
             method,
             Kernel("rbf", 0.5),
             X[300:],
@@ -209,6 +225,7 @@ def test_a_basis_grows_until_the_error_stays():
         )
         assert 20 <= len(basis) < 500
         assert len(fits[0].w) == len(basis)
+        np.testing.assert_allclose(values, basis.values(X[300:]), rtol=1e-5)
         errors = [float(line.split(": ")[1].split(" %")[0]) for line in said if "wrong" in line]
         score = basis.values(X[:300]) @ (basis.R @ fits[0].w) + fits[0].b
         assert 100 * held_out.error(score[:, None]) == pytest.approx(min(errors), abs=0.01)

@@ -57,11 +57,11 @@ def expand_problem(
         held_out = HeldOut(rows_of(data.X, held), lambda scores: error(scores, held))
     tasks = _tasks(data, facts, pool)
     finish = data.n >= FINISH * len(pool)
-    basis, fits = choose_basis(
+    basis, values, fits = choose_basis(
         method, kernel, X, tasks, size, rng, held_out=held_out, finish=finish, threads=threads, watch=say
     )
     basis = replace(basis, samples=pool[basis.samples])
-    features = _features(data, basis, memory_limit, threads, say)
+    features = _features(data, basis, (pool, values), memory_limit, threads, say)
     starts: list[Start | None] = [Start(fit.w, fit.b) for fit in fits]
     return Expanded(kernel, basis, features, starts or [None] * len(tasks))
 
@@ -90,7 +90,12 @@ def _tasks(data: Prepared, facts: list[dict[str, Any]], pool: np.ndarray) -> lis
 
 
 def _features(
-    data: Prepared, basis: Basis, memory_limit: float, threads: int, say: Callable[[str], None] | None
+    data: Prepared,
+    basis: Basis,
+    known: tuple[np.ndarray, np.ndarray],
+    memory_limit: float,
+    threads: int,
+    say: Callable[[str], None] | None,
 ) -> Mapped:
     """Of all samples: in memory where there is room; in a temporary file; or made again in every pass."""
     X, width = data.X, len(basis)
@@ -102,7 +107,7 @@ def _features(
         limit = "" if fits else f": memory_limit is {memory_limit / 2**30:.3g} GiB"
         say(f"basis: {width} of {data.n} samples; its features, {size / 2**30:.3g} GiB, are {how}{limit}")
     if fits and not pieces:
-        return Mapped(Dense(basis.values(X, threads), threads), basis)
+        return Mapped(Dense(basis.values(X, threads, known), threads), basis)
     chunks = as_chunks(X, memory_limit=memory_limit)
 
     def values(piece):

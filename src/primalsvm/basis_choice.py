@@ -23,6 +23,7 @@ choice.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from .reduced import RANK, Basis, Mapped, kernel_values, make_basis
 
 METHODS = ("random", "cholesky", "greedy")
 FIRST = 20  # points of a basis that grows, chosen at random
-GROWTH = 1.7  # times as many at a time, at most
+GROWTH = 2.0  # times as many at a time, at most
 CANDIDATES, LEAST, MOST = 10, 500, 4000  # for each that is chosen; and in all
 SHORTLIST, SHORT = 3, 300  # the same of those that are held against each other: a few would be copies of one another
 POOL, POOL_EACH = 20_000, 15  # samples in the pool, at least, and for each point of the basis
@@ -63,6 +64,14 @@ class HeldOut:
 
     X: object
     error: Callable[[Array], float]
+
+
+class Choice(NamedTuple):
+    """A basis, its values at the samples of the pool, and the best f over it of each task, or nearly; or none."""
+
+    basis: Basis
+    values: np.ndarray
+    fits: list["Fit"]
 
 
 @dataclass
@@ -92,10 +101,10 @@ def choose_basis(
     finish: bool = True,
     threads: int = 1,
     watch: Callable[[str], None] | None = None,
-) -> tuple[Basis, list[Fit]]:
+) -> Choice:
     """A basis of up to `size` rows of X, the pool: fewer where more add nothing, or lower no error of `held_out`.
 
-    With it come the best f over it of each task, or nearly; unless told to `finish`, none, or those of a smaller basis.
+    Unless told to `finish`, its fits are none, or those of a smaller basis.
     """
     n = X.shape[0]
     size = min(size, n)
@@ -128,9 +137,10 @@ def choose_basis(
             new = growing.best(more, rng)
         taken += more
         if idle >= PATIENCE or not (len(new) and growing.add(new)):
-            if held_out is not None:
-                return best
-            return growing.basis, growing.optimize() if finish else growing.padded()
+            basis, fits = best
+            if held_out is None:
+                basis, fits = growing.basis, growing.optimize() if finish else growing.padded()
+            return Choice(basis, growing.G[:, : len(basis)], fits)
 
 
 def _growth(count: int, size: int) -> int:
@@ -195,14 +205,14 @@ class _Growing:
             curvature[task.rows] += fit.curvature
         felt = np.flatnonzero(curvature.astype(bool) | slopes.any(axis=1))  # others have no say in it
         candidates = self._candidates(felt, count, rng)
-        R, points = self.basis.R, self.points.take(candidates)
-        inside = R.T @ kernel_values(self.points.take(self.basis.samples), points, np.float64, self.threads)  # (k, m)
-        residuals, coef = kernel_values(self.points.take(felt), points, self.dtype, self.threads), R @ inside
+        points = self.points.take(candidates)
+        inside, coef = self._projections(points)
+        residuals = kernel_values(self.points.take(felt), points, self.dtype, self.threads)
         G, root = self.G[felt], np.sqrt(curvature[felt])[:, None]
 
         def scores(begin: int, end: int) -> tuple[Array, Array]:
             mine = residuals[begin:end]
-            mine -= G[begin:end] @ coef.astype(self.dtype)  # r_j(x_i)
+            mine -= G[begin:end] @ coef  # r_j(x_i)
             slope = mine.T @ slopes[felt[begin:end]]
             mine *= root[begin:end]
             return slope.astype(np.float64), np.einsum("ij,ij->j", mine, mine, dtype=np.float64)
@@ -216,15 +226,29 @@ class _Growing:
         size = sum((part for _, part in done), norms)
         worth = np.where(usable, np.sum(slope * slope, axis=1) / np.maximum(size, 1e-300), -1.0)
         short = np.sort(np.argsort(-worth)[: min(max(SHORTLIST * count, SHORT), np.count_nonzero(usable))])
-        chosen = points.take(short)
-        matrix = kernel_values(chosen, chosen, np.float64, self.threads) - inside[:, short].T @ inside[:, short]
+        chosen, within = points.take(short), inside[:, short].astype(self.dtype)
+        matrix = kernel_values(chosen, chosen, self.dtype, self.threads) - within.T @ within
 
         def products(begin: int, end: int) -> Array:
             mine = residuals[begin:end, short]
-            return (mine.T @ mine).astype(np.float64)
+            return mine.T @ mine
 
         matrix = sum(in_parts(bounds, products), matrix)
         return candidates[short[_eliminate(matrix, slope[short], count)]]
+
+    def _projections(self, points: Points) -> tuple[Array, Array]:
+        """The kernels of m points, projected on the basis: (k, m) in orthonormal coordinates, and as sums over it."""
+        R, own = self.basis.R, self.points.take(self.basis.samples)
+        inside = np.empty((len(R), len(points)))
+        coef = np.empty((len(R), len(points)), dtype=self.dtype)
+
+        def work(begin: int, end: int) -> None:
+            values = kernel_values(own, points.take(np.arange(begin, end)), np.float64)
+            inside[:, begin:end] = R.T @ values
+            coef[:, begin:end] = R @ inside[:, begin:end]
+
+        in_parts([len(points) * k // self.threads for k in range(self.threads + 1)], work)
+        return inside, coef
 
     def _candidates(self, felt: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
         """Samples to choose from, those that are felt before others."""
@@ -260,9 +284,9 @@ def _optimize(X: Mapped, task: Task, last: Fit | None) -> Fit:
 
 def _eliminate(matrix: Array, slope: Array, count: int) -> list[int]:
     """Places chosen one after the other: the most worth, the rest less what the choice has taken from them."""
-    size, worth = matrix.diagonal().copy(), slope.copy()
+    size, worth = matrix.diagonal().astype(np.float64), slope.copy()
     least, usable = 1e-3 * size, np.ones(len(size), dtype=bool)
-    columns = np.zeros((len(size), count))
+    columns = np.zeros((len(size), count), dtype=matrix.dtype)
     chosen: list[int] = []
     for k in range(count):
         usable &= size > least

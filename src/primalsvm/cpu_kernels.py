@@ -163,6 +163,18 @@ def square_rows(rows, out):
 
 
 @njit(cache=True, nogil=True)
+def compress_rows(values, indptr, data, indices):
+    """The entries of a dense array that are not 0, row i of them from indptr[i] on, and their columns."""
+    for i in range(values.shape[0]):
+        row, place = values[i], np.uint64(indptr[i])
+        for j in range(row.size):
+            if row[j] != 0.0:
+                data[place] = row[j]
+                indices[place] = j
+                place += np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
 def add_squares(rows, picked, scale, out):
     """out_j += sum over k of scale[k] x_ij^2, for CSR rows."""
     for k in range(picked.size):

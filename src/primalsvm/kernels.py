@@ -369,17 +369,14 @@ def _stored(kernel: Kernel, Z):
 
 
 def _compressed(Z: np.ndarray) -> sp.csr_array:
-    """A dense array as CSR, some rows at a time; SciPy's way goes through triples of 20 bytes."""
+    """A dense array as CSR; SciPy's way goes through triples of 20 bytes."""
+    from .cpu_kernels import compress_rows
+
     n, d = Z.shape
-    data, indices, counts = [], [], [np.zeros(1, dtype=np.int64)]
-    for first in range(0, n, 1024):
-        part = Z[first : first + 1024]
-        places = np.flatnonzero(part)
-        counts.append(np.count_nonzero(part, axis=1))
-        indices.append((places % d).astype(np.int32))
-        data.append(part.ravel()[places])
-    indptr = np.cumsum(np.concatenate(counts))
-    csr = sp.csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=(n, d))
+    indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(Z, axis=1))])
+    data, indices = np.empty(indptr[-1], dtype=Z.dtype), np.empty(indptr[-1], dtype=np.int32)
+    compress_rows(np.ascontiguousarray(Z), indptr, data, indices)
+    csr = sp.csr_array((data, indices, indptr), shape=(n, d))
     csr.has_canonical_format = True
     return csr
 

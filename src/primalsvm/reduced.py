@@ -48,18 +48,28 @@ class Basis:
     def _points(self) -> Points:
         return Points(self.kernel, self.vectors)
 
-    def values(self, X, threads: int = 1) -> np.ndarray:
-        """g(x) for the rows of X: (n, k). Each thread makes the points it needs, some rows of X at a time."""
+    def values(self, X, threads: int = 1, known: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
+        """g(x) for the rows of X: (n, k), of which some may be known: (rows, their values).
+
+        Each thread makes the points it needs, some rows of X at a time.
+        """
         n, basis = X.shape[0], self._points
         out = np.empty((n, len(self)), dtype=self.dtype)
+        wanted = None
+        if known is not None:
+            out[known[0]] = known[1]
+            wanted = np.delete(np.arange(n), known[0])
 
         def work(begin: int, end: int) -> None:
             for first in range(begin, end, ROWS):
                 some = slice(first, min(first + ROWS, end))
-                points = Points(self.kernel, X[some], like=basis)
-                kernel_values(points, basis, self.dtype, out=out[some])
+                if wanted is None:
+                    kernel_values(Points(self.kernel, X[some], like=basis), basis, self.dtype, out=out[some])
+                else:
+                    rows = wanted[some]
+                    out[rows] = kernel_values(Points(self.kernel, X[rows], like=basis), basis, self.dtype)
 
-        in_parts(_shares(n, len(self), threads), work)
+        in_parts(_shares(n if wanted is None else len(wanted), len(self), threads), work)
         return out
 
 
