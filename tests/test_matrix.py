@@ -120,16 +120,18 @@ def test_terms_are_few(layout):
     assert X.transpose_terms <= BLOCK_ROWS + 4
 
 
+@pytest.mark.parametrize("below", [0, 20, None], ids=["weights above 0", "some below", "all below"])
 @pytest.mark.parametrize("block_bytes", [matrix.BLOCK_BYTES, 8 * D * 10], ids=["one block", "blocks of 10 rows"])
 @every_dtype
 @every_layout
-def test_gram(layout, dtype, block_bytes, monkeypatch):
+def test_gram(layout, dtype, block_bytes, below, monkeypatch):
     monkeypatch.setattr(matrix, "BLOCK_BYTES", block_bytes)
     rows = np.array([3, 1, 4096, 2, 0, 4132, 3, *range(500, 540)])  # any order, one of them twice
     weights = np.random.default_rng(3).uniform(0, 2, len(rows))
+    weights[:below] *= -1
     picked = values(dtype)[rows].astype(np.float64)
     exact = np.einsum("ia,i,ib->ab", picked, weights, picked)
-    size = np.einsum("ia,i,ib->ab", abs(picked), weights, abs(picked))
+    size = np.einsum("ia,i,ib->ab", abs(picked), abs(weights), abs(picked))
     X = as_matrix(LAYOUTS[layout](values(dtype)))
     # 47 sums of two products each; the reference above rounds as often
     assert_within(X.gram(weights, rows), exact, size, 2 * (len(rows) + 2))
@@ -142,6 +144,7 @@ def test_gram_of_a_wide_sparse_matrix(density):
     rng = np.random.default_rng(0)
     X = rng.integers(-8, 9, (60, 40)) / 4 * (rng.random((60, 40)) < density)
     rows, weights = np.arange(0, 60, 2), rng.integers(0, 5, 30) ** 2 / 4
+    weights[::3] *= -1
     np.testing.assert_array_equal(
         as_matrix(sp.csr_array(X)).gram(weights, rows), X[rows].T @ np.diag(weights) @ X[rows]
     )

@@ -133,7 +133,10 @@ class Matrix:
         return _sum(in_parts(self._cuts(len(a)), work))
 
     def gram(self, weights: Array, picked: np.ndarray) -> Array:
-        """X[picked]' diag(weights) X[picked]. That of all rows is kept: every class against the rest begins with it."""
+        """X[picked]' diag(weights) X[picked]; weights below 0 take rows out of an earlier one.
+
+        That of all rows is kept: every class against the rest begins with it.
+        """
         whole = len(picked) == self.shape[0] and np.array_equal(picked, np.arange(len(picked)))
         if whole and (last := self._whole) is not None and np.array_equal(last[0], weights):
             return last[1].copy()
@@ -207,6 +210,9 @@ class Dense(Matrix):
         return _sum(in_parts(self._cuts(len(a)), work))
 
     def _gram(self, weights, picked):
+        minus = weights < 0
+        if minus.any():  # a product of a block with itself is half the work, but has no sign
+            return self._gram(weights[~minus], picked[~minus]) - self._gram(-weights[minus], picked[minus])
         d = self.shape[1]
         fit = BLOCK_BYTES // (8 * max(d, 1))  # rows; more where they are few: to add a product costs d^2 too
         size = max(1, fit, min(d, 8 * fit))

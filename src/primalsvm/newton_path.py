@@ -95,22 +95,21 @@ class Curved:
         """Take in what has changed among those in play; passes that took."""
         inside = (play.share > 0.0) & (play.share < problem.loss.bound)
         before = self.mask if play.picked is None else self.mask[play.picked]
-        come, gone = np.flatnonzero(inside & ~before), np.flatnonzero(before & ~inside)
+        changed = np.flatnonzero(inside != before)
         self.mask[slice(None) if play.picked is None else play.picked] = inside
         self.total = float(np.sum(play.cost[inside]))
-        if len(come) + len(gone) > 0.7 * np.count_nonzero(inside):  # then it is cheaper to begin anew
-            come, gone = np.flatnonzero(inside), gone[:0]
+        if len(changed) > 0.7 * np.count_nonzero(inside):  # then it is cheaper to begin anew
+            changed = np.flatnonzero(inside)
             self.gram = None if self.gram is None else np.zeros_like(self.gram)
             self.pull = np.zeros_like(self.pull)
-        for places, sign in ((come, 1.0), (gone, -1.0)):
-            if len(places):
-                picked, cost = places if play.picked is None else play.picked[places], play.cost[places]
-                if self.gram is not None:
-                    change = problem.X.gram(cost, picked)  # type: ignore[attr-defined]
-                    (np.add if sign > 0 else np.subtract)(self.gram, change, out=self.gram)
-                if problem.intercept != "none":
-                    self.pull += problem.adjoint(sign * cost, picked)
-        return (len(come) + len(gone)) / problem.n
+        if len(changed):
+            picked = changed if play.picked is None else play.picked[changed]
+            cost = np.where(inside[changed], play.cost[changed], -play.cost[changed])
+            if self.gram is not None:
+                self.gram += problem.X.gram(cost, picked)  # type: ignore[attr-defined]
+            if problem.intercept != "none":
+                self.pull += problem.adjoint(cost, picked)
+        return len(changed) / problem.n
 
 
 @dataclass
