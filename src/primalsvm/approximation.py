@@ -61,7 +61,7 @@ def expand_problem(
         method, kernel, X, tasks, size, rng, held_out=held_out, finish=finish, threads=threads, watch=say
     )
     basis = replace(basis, samples=pool[basis.samples])
-    features = _features(data, basis, (pool, values), memory_limit, threads, say)
+    features = _features(data, basis, memory_limit, threads, say, (pool, values))
     starts: list[Start | None] = [Start(fit.w, fit.b) for fit in fits]
     return Expanded(kernel, basis, features, starts or [None] * len(tasks))
 
@@ -92,10 +92,10 @@ def _tasks(data: Prepared, facts: list[dict[str, Any]], pool: np.ndarray) -> lis
 def _features(
     data: Prepared,
     basis: Basis,
-    known: tuple[np.ndarray, np.ndarray],
     memory_limit: float,
     threads: int,
     say: Callable[[str], None] | None,
+    known: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Mapped:
     """Of all samples: in memory where there is room; in a temporary file; or made again in every pass."""
     X, width = data.X, len(basis)

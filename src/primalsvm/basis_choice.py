@@ -226,7 +226,8 @@ class _Growing:
         size = sum((part for _, part in done), norms)
         worth = np.where(usable, np.sum(slope * slope, axis=1) / np.maximum(size, 1e-300), -1.0)
         short = np.sort(np.argsort(-worth)[: min(max(SHORTLIST * count, SHORT), np.count_nonzero(usable))])
-        chosen, within = points.take(short), inside[:, short].astype(self.dtype)
+        chosen = points.take(short)
+        within: Array = inside[:, short].astype(self.dtype)
         matrix = kernel_values(chosen, chosen, self.dtype, self.threads) - within.T @ within
 
         def products(begin: int, end: int) -> Array:

@@ -278,7 +278,8 @@ class DualCoordinateAscent(Solver):
             for part in done[1:]:
                 change += part[0]
             # argmax over 0 <= t <= 1 of D along what the threads did
-            b, slope, bend = state.centre + state.reach * state.balance[0], *np.sum(limits[:, 5:7], axis=0)
+            b = state.centre + state.reach * state.balance[0]
+            slope, bend = float(np.sum(limits[:, 5])), float(np.sum(limits[:, 6]))
             gain = slope - float(state.work @ change) - b * turn
             curve = bend + float(change @ change) + state.reach * turn * turn
             scale = min(max(gain / curve, 0.0), 1.0) if curve > 0.0 else 1.0
