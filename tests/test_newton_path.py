@@ -9,6 +9,7 @@ and a stage ends when `newton` is at most SETTLED of `lack`, or what `tol` asks 
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from reference import optimum
 
 from primalsvm import newton_path as module
@@ -86,6 +87,7 @@ def true_gap(problem, path):
 @every_loss
 def test_a_stage_knows_its_gap(loss, intercept, kind, explicit, monkeypatch):
     monkeypatch.setattr(module, "EXPLICIT", explicit)
+    monkeypatch.setattr(module, "EXPLICIT_DENSE", explicit)
     problem, X = make(1, loss, intercept, kind)
     best = exact_value(problem, X)
     for path in polish(problem, bad_start(problem)):
@@ -97,6 +99,21 @@ def test_a_stage_knows_its_gap(loss, intercept, kind, explicit, monkeypatch):
     assert path.ended
     assert path.gap <= 1e-9 * best
     assert loss.smooth == (path.h == 0.0)
+
+
+@pytest.mark.parametrize(
+    "store, loss, width, expected",
+    [
+        (np.asarray, Hinge(), 1000, True),
+        (np.asarray, Hinge(), 1001, False),
+        (np.asarray, SquaredHinge(), 2500, True),
+        (np.asarray, SquaredHinge(), 2501, False),
+        (sp.csr_array, SquaredHinge(), 1001, False),
+    ],
+)
+def test_where_the_hessian_is_a_matrix(store, loss, width, expected):
+    problem = LinearProblem(np.array([1.0, -1.0]), np.ones(2), loss, X=as_matrix(store(np.ones((2, width)))))
+    assert module.is_explicit(problem) == expected
 
 
 @every_kind
@@ -126,6 +143,7 @@ def large(loss, intercept, n=6000, d=8, seed=0):
 def test_samples_are_left_out_and_brought_back(loss, intercept, explicit, monkeypatch):
     """While some are out, the account is that of the whole problem, as far as those keep still."""
     monkeypatch.setattr(module, "EXPLICIT", explicit)
+    monkeypatch.setattr(module, "EXPLICIT_DENSE", explicit)
     problem = large(loss, intercept)
     path = begin_path(problem)
     path.tol = 1e-10
@@ -192,6 +210,7 @@ def test_a_good_alpha_is_a_good_start():
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_the_bound_gets_tight_from_a_bad_start(loss, intercept, kind, explicit, C, monkeypatch):
     monkeypatch.setattr(module, "EXPLICIT", explicit)
+    monkeypatch.setattr(module, "EXPLICIT_DENSE", explicit)
     for seed in range(2):
         problem, X = make(seed, loss, intercept, kind, C)
         best = exact_value(problem, X)

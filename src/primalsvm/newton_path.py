@@ -41,12 +41,14 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from .losses import Array
+from .matrix import Dense
 from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
 from .triangles import solve_positive
 
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
-EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients
+EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients ...
+EXPLICIT_DENSE = 2500  # ... and where X is dense, its products fast, and the loss smooth: one stage, few steps
 BASIS, BASIS_ROWS = 10_000, 20  # the same, and SAMPLE_ROWS, where the features are an orthonormal basis of a kernel's
 STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
 STAGES, IDLE = 200, 6  # in all, and without a smaller gap
@@ -181,7 +183,7 @@ def begin_path(
         h = float(np.clip(START_H * gap, max(100 * LAST_H, least_h), h))
     play = Play(None, problem.y, problem.cost, centre, margins, np.zeros(problem.n))
     nothing = np.zeros(problem.size)
-    gram = np.zeros((problem.size, problem.size)) if _is_explicit(problem) else None
+    gram = np.zeros((problem.size, problem.size)) if is_explicit(problem) else None
     curved = Curved(np.zeros(problem.n, dtype=bool), gram, np.zeros(problem.size))
     path = NewtonPath(f, b, h, play, np.zeros(problem.n), nothing, 0.0, (nothing, 0.0, 0.0), problem.cost, curved)
     path.passes = passes + 1.0
@@ -189,16 +191,18 @@ def begin_path(
     return path
 
 
-def _is_explicit(problem: Problem) -> bool:
+def is_explicit(problem: Problem) -> bool:
     """Is the Hessian a matrix that is formed? That of a basis is: conjugate gradients take hundreds of steps there."""
-    limit = BASIS if isinstance(problem, LinearProblem) and problem.X.orthonormal else EXPLICIT
-    return problem.kind == "linear" and problem.size <= limit
+    if not isinstance(problem, LinearProblem):
+        return False
+    limit = EXPLICIT_DENSE if isinstance(problem.X, Dense) and problem.loss.smooth else EXPLICIT
+    return problem.size <= (BASIS if problem.X.orthonormal else limit)
 
 
 def _from_sample(problem: Problem, h: float) -> tuple[Array, float, float, float]:
     """(f, b, h, passes) where the path on a sample has come near the sample's own optimum."""
     nothing = np.zeros(problem.size), 0.0, h, 0.0
-    if not (isinstance(problem, LinearProblem) and _is_explicit(problem)):
+    if not (isinstance(problem, LinearProblem) and is_explicit(problem)):
         return nothing
     size = max(problem.n // SAMPLE, (BASIS_ROWS if problem.X.orthonormal else SAMPLE_ROWS) * problem.size)
     if 8 * size > problem.n:

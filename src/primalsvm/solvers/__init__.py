@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..matrix import Sparse
-from ..newton_path import EXPLICIT
+from ..newton_path import EXPLICIT, is_explicit
 from ..problem import KernelProblem, LinearProblem, Problem
 from ..solve import FREE_WORK, Solver
 from .conjugate_gradient import ConjugateGradient
@@ -80,5 +80,6 @@ def _choose(problem: Problem) -> tuple[Solver, str]:
     if d <= EXPLICIT:
         return Newton(), f"a matrix of the {d} features is cheap"
     if n >= MANY_SAMPLES * d:
-        return Newton(), f"{n} samples are many for {d} features; by conjugate gradients"
+        how = "" if is_explicit(problem) else "; by conjugate gradients"
+        return Newton(), f"{n} samples are many for {d} features{how}"
     return DualCoordinateAscent(), f"{d} features are many for {n} samples"

@@ -6,8 +6,8 @@ proximal point method on the dual. alpha comes with every step and is feasible f
 arrives with the primal.
 
 Linear problems, see `newton_path`: a step costs one pass over the samples in play, one over those whose alpha_i
-changed, O(d^2) for each that entered or left the curved part of its loss and O(d^3); beyond `newton_path.EXPLICIT`
-features the equation is solved by conjugate gradients instead.
+changed, O(d^2) for each that entered or left the curved part of its loss and O(d^3); beyond a thousand features or two
+(`newton_path.is_explicit`) the equation is solved by conjugate gradients instead.
 
 Kernel problems, see `kernel_newton`: with S the curved samples a step costs n |S| entries of K and |S|^3 / 3, or
 |S|^2 for each sample that entered or left S. It begins with a part of the samples and doubles it.
