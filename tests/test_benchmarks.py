@@ -558,13 +558,16 @@ def test_the_kernel_extras_run(monkeypatch, cache, tmp_path, capsys):
 # benchmarks.large -----------------------------------------------------------------------------------------------------
 def test_large_puts_every_side_into_the_table(tmp_path):
     folder = ["--cache", tmp_path, "--jsonl", tmp_path / "runs.jsonl", "--table", tmp_path / "t.md"]
-    few = ["--sets", "toy_two", "--sizes", "10", "--only", "primalsvm,nystroem", "--cap", "300"]
+    few = ["--sets", "toy_two", "--sizes", "10", "--only", "primalsvm,nystroem", "--cap", "300", "--draws", "2"]
     done = run(*map(str, [*folder, *few, "--figure", tmp_path / "f.png"]), module="benchmarks.large")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
-    assert [line["side"] for line in lines] == [*large.OURS, "nystroem + linear", "nystroem + sgd"]
+    assert [line["side"] for line in lines] == [*large.OURS, "nystroem + linear", "nystroem + ours", "nystroem + sgd"]
+    linear, ours = (line["test_error"] for line in lines[3:5])
+    assert abs(linear - ours) < 0.02  # the same problem
     assert all(0 <= line["test_error"] <= 0.5 and line["seconds"] > 0 and line["memory"] >= 0 for line in lines)
     assert all(line["relative_gap"] <= 1e-3 for line in lines[:3])
+    assert all(line["test_error"] == np.mean(line["test_errors"]) for line in lines[:3])
     assert (tmp_path / "t.md").read_text().count("| 10 | primalsvm") == 3
     assert (tmp_path / "f.png").stat().st_size > 5000
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
 from primalsvm import SVC, certify, reduced
-from primalsvm.basis_choice import GROWTH, METHODS, HeldOut, Task, _growth, choose_basis
+from primalsvm.basis_choice import GROWTH, METHODS, HeldOut, Task, _eliminate, _growth, choose_basis
 from primalsvm.certificate import certificate
 from primalsvm.chunks import Chunked, as_chunks
 from primalsvm.kernels import Kernel
@@ -183,6 +183,14 @@ def test_greedy_is_worth_its_time():
 
     for seed in range(3):
         assert best("greedy", seed) < 0.75 * best("random", seed)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_copies_of_a_choice_are_not_taken_with_it(dtype):
+    """Thirty candidates in four dimensions: what is left of the others when four are taken is rounding."""
+    rng = np.random.default_rng(0)
+    factor = rng.standard_normal((30, 4)).astype(dtype)
+    assert len(_eliminate(factor @ factor.T, rng.standard_normal((30, 3)), 20)) == 4
 
 
 @pytest.mark.parametrize("k", [10, 15, 20, 40])

@@ -293,7 +293,7 @@ def _eliminate(matrix: Array, slope: Array, count: int) -> list[int]:
         usable &= size > least
         if not usable.any():
             break
-        value = np.where(usable, np.sum(worth * worth, axis=1) / np.maximum(size, 1e-300), -1.0)
+        value = np.divide(np.sum(worth * worth, axis=1), size, out=np.full(len(size), -1.0), where=usable)
         best = int(np.argmax(value))
         root = np.sqrt(size[best])
         column = (matrix[:, best] - columns[:, :k] @ columns[best, :k]) / root
