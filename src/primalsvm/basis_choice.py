@@ -287,7 +287,7 @@ def _eliminate(matrix: Array, slope: Array, count: int) -> list[int]:
     """Places chosen one after the other: the most worth, the rest less what the choice has taken from them."""
     size, worth = matrix.diagonal().astype(np.float64), slope.copy()
     least, usable = 1e-3 * size, np.ones(len(size), dtype=bool)
-    columns = np.zeros((len(size), count), dtype=matrix.dtype)
+    columns = np.zeros((len(size), count))
     chosen: list[int] = []
     for k in range(count):
         usable &= size > least
