@@ -102,17 +102,19 @@ def test_a_stage_knows_its_gap(loss, intercept, kind, explicit, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "store, loss, width, expected",
+    "store, loss, n, width, expected",
     [
-        (np.asarray, Hinge(), 1000, True),
-        (np.asarray, Hinge(), 1001, False),
-        (np.asarray, SquaredHinge(), 2500, True),
-        (np.asarray, SquaredHinge(), 2501, False),
-        (sp.csr_array, SquaredHinge(), 1001, False),
+        (np.asarray, Hinge(), 2, 1000, True),
+        (np.asarray, Hinge(), 7500, 1001, False),
+        (np.asarray, SquaredHinge(), 7500, 2500, True),
+        (np.asarray, SquaredHinge(), 7499, 2500, False),  # by the samples, which may be few
+        (np.asarray, SquaredHinge(), 9000, 2501, False),
+        (sp.csr_array, SquaredHinge(), 7500, 1001, False),
     ],
 )
-def test_where_the_hessian_is_a_matrix(store, loss, width, expected):
-    problem = LinearProblem(np.array([1.0, -1.0]), np.ones(2), loss, X=as_matrix(store(np.ones((2, width)))))
+def test_where_the_hessian_is_a_matrix(store, loss, n, width, expected):
+    X = store(np.zeros((n, width), dtype=np.float32))
+    problem = LinearProblem(np.ones(n), np.ones(n), loss, X=as_matrix(X))
     assert module.is_explicit(problem) == expected
 
 

@@ -48,7 +48,8 @@ from .triangles import solve_positive
 
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients ...
-EXPLICIT_DENSE = 2500  # ... and where X is dense, its products fast, and the loss smooth: one stage, few steps
+EXPLICIT_DENSE = 2500  # ... and where X is dense, its products fast, the loss smooth, one stage, and samples are many
+MANY_SAMPLES = 3  # for each feature, from which second order wins although the features are many
 BASIS, BASIS_ROWS = 10_000, 20  # the same, and SAMPLE_ROWS, where the features are an orthonormal basis of a kernel's
 STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
 STAGES, IDLE = 200, 6  # in all, and without a smaller gap
@@ -195,8 +196,10 @@ def is_explicit(problem: Problem) -> bool:
     """Is the Hessian a matrix that is formed? That of a basis is: conjugate gradients take hundreds of steps there."""
     if not isinstance(problem, LinearProblem):
         return False
-    limit = EXPLICIT_DENSE if isinstance(problem.X, Dense) and problem.loss.smooth else EXPLICIT
-    return problem.size <= (BASIS if problem.X.orthonormal else limit)
+    if problem.X.orthonormal:
+        return problem.size <= BASIS
+    many = isinstance(problem.X, Dense) and problem.loss.smooth and problem.n >= MANY_SAMPLES * problem.size
+    return problem.size <= (EXPLICIT_DENSE if many else EXPLICIT)
 
 
 def _from_sample(problem: Problem, h: float) -> tuple[Array, float, float, float]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..matrix import Sparse
-from ..newton_path import EXPLICIT, is_explicit
+from ..newton_path import EXPLICIT, MANY_SAMPLES, is_explicit
 from ..problem import KernelProblem, LinearProblem, Problem
 from ..solve import FREE_WORK, Solver
 from .conjugate_gradient import ConjugateGradient
@@ -17,7 +17,6 @@ from .projected_gradient import ProjectedGradient
 from .smo import SMO
 from .subgradient import Subgradient
 
-MANY_SAMPLES = 3  # for each feature, from which second order wins although the features are many
 LIGHT = {True: 1.5, False: 2.0}  # mean of c |x|^2, below which passes over sparse rows win: smooth losses, the hinge
 
 __all__ = [
