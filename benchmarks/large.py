@@ -41,7 +41,7 @@ from .linear_report import read
 
 PROBLEMS = {  # C, intelex's C (all samples as basis need less), gamma, basis functions, rows of intelex's subsamples
     "covtype": (10.0, 10.0, 10.0, (500, 1000, 2000), (10_000, 50_000)),
-    "mnist": (40.0, 10.0, 0.02, (500, 1150, 1500), (10_000, 60_000)),
+    "mnist": (15.0, 10.0, 0.02, (500, 1300, 2000), (10_000, 60_000)),
     "usps": (10.0, 10.0, 1 / 128, (50, 100, 200, 400), (7291,)),
     "a9a": (1.0, 1.0, 0.05, (25, 50, 100, 200), (32_561,)),
     "toy_two": (10.0, 10.0, 0.5, (10, 20), (100,)),

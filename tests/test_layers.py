@@ -9,8 +9,9 @@ import primalsvm
 
 LAYERS = (
     {"losses", "rows"},
+    {"triangles"},
     {"cpu_kernels", "working_sets", "box_sums"},
-    {"matrix", "piecewise", "simplex_qp", "balls", "kernels", "triangles"},
+    {"matrix", "piecewise", "simplex_qp", "balls", "kernels"},
     {"kernel_matrix", "sparse_kernel", "tree_kernel", "expansion", "chunks", "reduced", "gamma", "repeated_kernel"},
     {"problem", "kernel_rows"},
     {"newton_path", "gaps", "low_rank"},

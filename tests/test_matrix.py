@@ -136,6 +136,9 @@ def test_gram(layout, dtype, block_bytes, below, monkeypatch):
     # 47 sums of two products each; the reference above rounds as often
     assert_within(X.gram(weights, rows), exact, size, 2 * (len(rows) + 2))
     assert (X.gram(weights[:0], rows[:0]) == 0).all()
+    total = np.ones_like(exact)
+    X.add_gram(total, weights, rows)
+    assert_within(np.tril(total - 1.0), np.tril(exact), 1 + size, 2 * (len(rows) + 3))
 
 
 @pytest.mark.parametrize("density", [0.01, 0.5], ids=["sparse product", "dense product"])

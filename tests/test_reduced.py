@@ -10,12 +10,13 @@ from reference import optimum
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
-from primalsvm import SVC, certify, reduced
+from primalsvm import SVC, basis_choice, certify, reduced
+from primalsvm.approximation import rows_of
 from primalsvm.basis_choice import GROWTH, METHODS, HeldOut, Task, _eliminate, _growth, choose_basis
 from primalsvm.certificate import certificate
 from primalsvm.chunks import Chunked, as_chunks
 from primalsvm.kernels import Kernel
-from primalsvm.losses import SquaredHinge
+from primalsvm.losses import Hinge, SquaredHinge
 from primalsvm.matrix import Dense
 from primalsvm.problem import KernelProblem, LinearProblem
 from primalsvm.reduced import RANK, Mapped, independent, make_basis
@@ -156,18 +157,43 @@ def test_every_method_on_every_storage(method, store):
     assert 180 <= len(everyone) <= 190  # ten rows stand twice
 
 
+@pytest.mark.parametrize("width", [0, 4, 10])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
-def test_values_that_are_known_are_taken_as_they_are(store, threads, monkeypatch):
+def test_values_that_are_known_are_taken_as_they_are(store, threads, width, monkeypatch):
     monkeypatch.setattr(reduced, "ROWS", 30)
     monkeypatch.setattr(reduced, "THREAD_VALUES", 1)
     X, _ = clouds(200, d=40)
     basis = make_basis(Kernel("rbf", 0.02), store(X), np.arange(0, 200, 20))
     rows = np.random.default_rng(0).permutation(200)[:70]
-    known = np.arange(700.0).reshape(70, 10)
+    known = np.arange(70.0 * width).reshape(70, width)
     expected = basis.values(store(X))
-    expected[rows] = known
+    expected[rows, :width] = known
     np.testing.assert_allclose(basis.values(store(X), threads, (rows, known)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("finish", [True, False])
+def test_a_small_basis_looks_at_a_part_of_the_pool(finish, store, monkeypatch):
+    """What it has seen is right wherever it ends, and what was not seen then is looked at in the end."""
+    monkeypatch.setattr(basis_choice, "PART", 100)
+    monkeypatch.setattr(basis_choice, "PART_EACH", 2)
+    seen = []
+    fit = basis_choice._optimize
+    monkeypatch.setattr(basis_choice, "_optimize", lambda *a: seen.append((a[0].shape, a[1])) or fit(*a))
+    X, y = clouds(1000, d=40)
+    X[np.abs(X) < 1.2] = 0.0
+    kernel, whole = Kernel("rbf", 0.02), task_of(X, y, 3.0)
+    odd = Task(np.arange(1, 1000, 2), y[1::2], np.full(500, 2.0), Hinge(), "none")
+    choice = choose_basis("greedy", kernel, store(X), [whole, odd], 150, np.random.default_rng(0), finish=finish)
+    assert [shape[0] for shape, _ in seen[::2]] == [100, 152, 300] + [1000] * finish  # 20, 39, 76, 150
+    for (rows, _), task in seen:
+        assert np.sum(task.cost) == pytest.approx(3000 if task.loss.smooth else 1000)  # they stand for all
+        assert task.rows[-1] == rows - 1 and len(task.y) == (rows if task.loss.smooth else rows // 2)
+    assert choice.values.shape == ((1000, 150) if finish else (300, 76))
+    known = choice.basis.values(store(X))[: len(choice.values), : choice.values.shape[1]]
+    np.testing.assert_allclose(choice.values, known, rtol=1e-5)
+    assert [fit.w.shape for fit in choice.fits] == [(150,), (150,)]
 
 
 def test_greedy_is_worth_its_time():
@@ -331,6 +357,14 @@ def test_the_same_seed_gives_the_same_model_and_another_does_not():
     a, b, c = (SVC(approximation="random", n_basis=20, random_state=seed).fit(X, y) for seed in (None, 0, 1))
     np.testing.assert_array_equal(a.support_, b.support_)
     assert not np.array_equal(a.support_, c.support_)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+def test_rows_of_pieces_come_in_the_order_that_was_asked_for(store):
+    X, _ = clouds(300, d=5)
+    picked = np.random.default_rng(0).permutation(300)[:80]
+    pieces = rows_of(as_chunks(store(X), memory_limit=2000), picked)
+    np.testing.assert_array_equal(pieces.toarray() if sp.issparse(pieces) else pieces, X[picked])
 
 
 def test_a_rare_class_is_in_the_pool(monkeypatch):

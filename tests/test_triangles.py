@@ -1,4 +1,7 @@
-"""Factors by blocks against LAPACK's, below and above the size from which they are used; what is not positive."""
+"""Triangles against NumPy's own; what is not positive; and that other threads run meanwhile."""
+
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,10 +16,8 @@ def positive(n, seed=0, condition=1e4):
     return 0.5 * (A + A.T)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 130, triangles.WHOLE + 1, triangles.WHOLE + 65])
-@pytest.mark.parametrize("whole", [0, triangles.WHOLE])
-def test_a_factor_is_the_factor(n, whole, monkeypatch):
-    monkeypatch.setattr(triangles, "WHOLE", whole)
+@pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 130, 700])
+def test_a_factor_is_the_factor(n):
     A = positive(n) if n else np.zeros((0, 0))
     work = A.copy()
     assert triangles.factorise(work)
@@ -25,19 +26,36 @@ def test_a_factor_is_the_factor(n, whole, monkeypatch):
     assert np.array_equal(np.triu(work, 1), np.triu(A, 1))
 
 
-@pytest.mark.parametrize("whole", [0, triangles.WHOLE])
+@pytest.mark.parametrize("rows", [0, 1, 40])
+@pytest.mark.parametrize("sign", [1.0, -1.0, 0.5])
+def test_a_square_is_added_to_the_lower_triangle(rows, sign):
+    rng = np.random.default_rng(3)
+    A, block = rng.standard_normal((30, 30)), rng.standard_normal((rows, 30))
+    work = A.copy()
+    triangles.add_square(work, block, sign)
+    assert np.allclose(np.tril(work), np.tril(A + sign * block.T @ block), rtol=0, atol=1e-12)
+    assert np.array_equal(np.triu(work, 1), np.triu(A, 1))
+
+
 @pytest.mark.parametrize("columns", [(), (1,), (5,)])
-def test_solutions_solve(whole, columns, monkeypatch):
-    monkeypatch.setattr(triangles, "WHOLE", whole)
-    A, rhs = positive(150), np.random.default_rng(1).standard_normal((150, *columns))
-    assert np.allclose(A @ triangles.solve_positive(A.copy(), rhs), rhs, rtol=0, atol=1e-9)
+@pytest.mark.parametrize("n", [1, 150])
+def test_solutions_solve(columns, n):
+    A, rhs = positive(n), np.random.default_rng(1).standard_normal((n, *columns))
+    before = rhs.copy()
+    x = triangles.solve_positive(A.copy(), rhs)
+    assert x.shape == rhs.shape and np.array_equal(rhs, before)
+    assert np.allclose(A @ x, rhs, rtol=0, atol=1e-9)
+    assert triangles.solve_positive(np.zeros((0, 0)), np.zeros((0, *columns))).shape == (0, *columns)
 
 
-@pytest.mark.parametrize("whole", [0, triangles.WHOLE])
+def test_the_upper_triangle_is_not_read_where_the_lower_one_is_positive():
+    A, rhs = positive(80), np.ones(80)
+    assert np.array_equal(triangles.solve_positive(np.tril(A), rhs), triangles.solve_positive(A.copy(), rhs))
+
+
 @pytest.mark.parametrize("at", [0, 70, 149])
-def test_what_is_not_positive_is_solved_by_least_squares(whole, at, monkeypatch):
-    """Wherever it shows: in the first panel, in the second, at the very end."""
-    monkeypatch.setattr(triangles, "WHOLE", whole)
+def test_what_is_not_positive_is_solved_by_least_squares(at):
+    """Wherever it shows."""
     A = positive(150)
     A[at, at] = -1.0
     assert not triangles.factorise(A.copy())
@@ -49,3 +67,22 @@ def test_what_is_not_positive_is_solved_by_least_squares(whole, at, monkeypatch)
 def test_a_triangle_is_inverted(n):
     L = np.linalg.cholesky(positive(n))
     assert np.allclose(triangles.invert_triangle(L.copy(order="F")) @ L, np.eye(n), atol=1e-10)
+
+
+def test_other_threads_run_while_a_matrix_is_factorised():
+    """One that counts gets somewhere: with Python's lock held it would not before the end."""
+    A = np.eye(1500) + 1e-3
+    seen, done = [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            seen.append(time.perf_counter())
+
+    other = threading.Thread(target=count)
+    other.start()
+    begin = time.perf_counter()
+    assert triangles.factorise(A)
+    end = time.perf_counter()
+    done.set()
+    other.join()
+    assert sum(begin + 0.2 * (end - begin) < t < end - 0.2 * (end - begin) for t in seen) > 10

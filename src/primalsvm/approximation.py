@@ -30,7 +30,7 @@ class Expanded(NamedTuple):
     kernel: Kernel
     basis: Basis
     features: Mapped
-    starts: list[Start | None]  # near the solutions
+    starts: list[Start | None]  # not far from the solutions
 
 
 def expand_problem(
@@ -61,31 +61,34 @@ def expand_problem(
         method, kernel, X, tasks, size, rng, held_out=held_out, finish=finish, threads=threads, watch=say
     )
     basis = replace(basis, samples=pool[basis.samples])
-    features = _features(data, basis, memory_limit, threads, say, (pool, values))
-    starts: list[Start | None] = [Start(fit.w, fit.b) for fit in fits]
+    features = _features(data, basis, memory_limit, threads, say, (pool[: len(values)], values))
+    starts: list[Start | None] = [Start(fit.w, fit.b, rough=True) for fit in fits]
     return Expanded(kernel, basis, features, starts or [None] * len(tasks))
 
 
 def _draw(data: Prepared, size: int, rng: np.random.Generator, hold: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(pool, held out): samples with a weight, some of each class in the pool."""
+    """(pool, held out): samples with a weight, in random order, but some of each class first in the pool."""
     order = rng.permutation(np.flatnonzero(data.weight > 0))
     count = min(len(order) // 10, HELD_OUT)
     held = order[: count if hold and count >= FEWEST else 0]
     rest = order[len(held) :]
     few = [rest[data.labels[rest] == k][:EACH_CLASS] for k in range(len(data.classes))]
-    return np.unique(np.concatenate([rest[: pool_size(len(rest), size)], *few])), np.sort(held)
+    pool = np.concatenate([*few, rest[: pool_size(len(rest), size)]])
+    first = np.unique(pool, return_index=True)[1]
+    return pool[np.sort(first)], np.sort(held)
 
 
 def _tasks(data: Prepared, facts: list[dict[str, Any]], pool: np.ndarray) -> list[Task]:
     """The binary problems on the pool, each sample standing for those that are not in it."""
-    places = np.full(data.n, -1)
-    places[pool] = np.arange(len(pool))
     tasks = []
     for part, own in zip(data.parts, facts, strict=True):
-        rows = part.take(places)
-        mine = rows >= 0
+        places = np.full(data.n, -1)
+        places[part.take(np.arange(data.n))] = np.arange(len(part.y))
+        mine = places[pool]
+        rows = np.flatnonzero(mine >= 0)
+        mine = mine[rows]
         cost = own["cost"][mine] * (data.n / len(pool))
-        tasks.append(Task(rows[mine], part.y[mine], cost, own["loss"], own["intercept"]))
+        tasks.append(Task(rows, part.y[mine], cost, own["loss"], own["intercept"]))
     return tasks
 
 
@@ -123,10 +126,13 @@ def rows_of(X, picked: np.ndarray):
     """X[picked], in memory."""
     if not isinstance(X, Chunks):
         return X[picked]
+    order = np.argsort(picked)  # that of the files
+    picked = picked[order]
     ends = np.searchsorted(picked, X.bounds)
     wanted = [k for k in range(len(ends) - 1) if ends[k + 1] > ends[k]]
     parts = []
     for k, piece in X.pieces(wanted):
         check_finite(piece, int(X.bounds[k]), X.title)
         parts.append(piece[picked[ends[k] : ends[k + 1]] - X.bounds[k]])
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+    rows = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+    return rows[np.argsort(order)]

@@ -17,8 +17,8 @@ several binary problems, which share the basis, the worth is the sum.
 
 A basis may also grow until the error on samples that were held out no longer falls.
 
-All of it is done on a part of the samples, the pool: what is proven in the end is proven on all of them, whatever the
-choice.
+All of it is done on a part of the samples, the pool, and while the basis is small on a part of that: what is proven in
+the end is proven on all of them, whatever the choice.
 """
 
 from collections.abc import Callable
@@ -37,11 +37,12 @@ from .reduced import RANK, Basis, Mapped, kernel_values, make_basis
 
 METHODS = ("random", "cholesky", "greedy")
 FIRST = 20  # points of a basis that grows, chosen at random
-GROWTH = 2.0  # times as many at a time, at most
+GROWTH = 2.1  # times as many at a time, at most
 CANDIDATES, LEAST, MOST = 10, 500, 4000  # for each that is chosen; and in all
 SHORTLIST, SHORT = 3, 300  # the same of those that are held against each other: a few would be copies of one another
 POOL, POOL_EACH = 20_000, 15  # samples in the pool, at least, and for each point of the basis
-SOLVED = 0.02  # relative gap at which a basis is ready to grow
+PART, PART_EACH = 5000, 30  # of them those that are looked at, at least, and for each point of the next basis
+SOLVED = 0.2  # relative gap at which a basis is ready to grow
 STEPS = 50
 SMALL = 2**21  # bytes of features up to which they are float64 at no cost
 PATIENCE = 2  # growths without a lower error on what was held out
@@ -67,10 +68,10 @@ class HeldOut:
 
 
 class Choice(NamedTuple):
-    """A basis, its values at the samples of the pool, and the best f over it of each task, or nearly; or none."""
+    """A basis, what is known of its values, and the best f over it of each task, or nearly; or none."""
 
     basis: Basis
-    values: np.ndarray
+    values: np.ndarray  # at the first samples of the pool, of the first points of the basis
     fits: list["Fit"]
 
 
@@ -104,7 +105,8 @@ def choose_basis(
 ) -> Choice:
     """A basis of up to `size` rows of X, the pool: fewer where more add nothing, or lower no error of `held_out`.
 
-    Unless told to `finish`, its fits are none, or those of a smaller basis.
+    The rows are in random order: the first of them stand for all. The places of each task's samples rise. Unless told
+    to `finish`, the fits are none, or those of a smaller basis.
     """
     n = X.shape[0]
     size = min(size, n)
@@ -122,6 +124,8 @@ def choose_basis(
     taken = first
     while True:
         words = f"basis {len(growing.basis)} of {size}"
+        more = _growth(len(growing.basis), size)
+        growing.look_at(max(PART, PART_EACH * (len(growing.basis) + more)))
         if held_out is not None:
             fits, error = growing.optimize(), held_out.error(growing.scores(held_out.X))
             noise = np.sqrt(error * (1 - error) / held_out.X.shape[0])  # type: ignore[attr-defined]
@@ -131,7 +135,6 @@ def choose_basis(
             words += f": {100 * error:.2f} % wrong of those held out"
         if watch is not None:
             watch(words)
-        more = _growth(len(growing.basis), size)
         new = order[taken : taken + more]
         if method == "greedy" and more > 0:
             new = growing.best(more, rng)
@@ -139,6 +142,7 @@ def choose_basis(
         if idle >= PATIENCE or not (len(new) and growing.add(new)):
             basis, fits = best
             if held_out is None:
+                growing.look_at(n)
                 basis, fits = growing.basis, growing.optimize() if finish else growing.padded()
             return Choice(basis, growing.G[:, : len(basis)], fits)
 
@@ -155,29 +159,51 @@ class _Growing:
     """A basis over the pool, with the best f of each task over it."""
 
     def __init__(self, kernel: Kernel, X, tasks: list[Task], size: int, threads: int):
-        self.X, self.tasks, self.threads = X, tasks, threads
+        self.X, self.whole, self.threads = X, tasks, threads
         self.points = Points(kernel, X)
         small = 8 * X.shape[0] * size <= SMALL
         self.dtype = np.float64 if small or callable(kernel.name) or self.points.wide else np.float32
         nothing = np.empty((0, 0))
         self.basis = Basis(kernel, np.zeros(0, dtype=np.int64), X[:0], nothing, nothing, self.dtype)
-        self.G = np.empty((X.shape[0], 0), dtype=self.dtype)
+        self.G = np.empty((0, 0), dtype=self.dtype)  # its values, as far as they were needed
+        self.rows, self.tasks = 0, tasks  # those of the pool that are looked at, and the problems on them
         self.fits: list[Fit] = []
-        self.fitted = -1  # the size of the basis that the fits are of
+        self.fitted = (0, 0)  # so many rows, and the size of the basis, that the fits are of
+
+    def look_at(self, rows: int) -> None:
+        """Only the first so many samples of the pool from now on, each standing for those behind them."""
+        n = self.X.shape[0]
+        self.rows = min(rows, n)
+        self.tasks = []
+        for task in self.whole:
+            mine = slice(np.searchsorted(task.rows, self.rows))
+            cost = task.cost[mine] * (n / self.rows)
+            self.tasks.append(replace(task, rows=task.rows[mine], y=task.y[mine], cost=cost))
 
     def add(self, samples: np.ndarray) -> bool:
         """Those that the basis does not span already; were there any?"""
         before = len(self.basis)
         self.basis = make_basis(self.points.kernel, self.X, np.concatenate([self.basis.samples, samples]), self.dtype)
-        new = self.basis.samples[before:]
-        self.G = np.hstack([self.G, kernel_values(self.points, self.points.take(new), self.dtype, self.threads)])
-        return len(new) > 0
+        return len(self.basis) > before
+
+    def _values(self) -> np.ndarray:
+        """G of the present basis at those that are looked at."""
+        known, old = self.G.shape
+        if (self.rows, len(self.basis)) != (known, old):
+            G = np.empty((self.rows, len(self.basis)), dtype=self.dtype)
+            G[:known, :old] = self.G
+            for rows, first in (range(known), old), (range(known, self.rows), 0):
+                new = self.points.take(self.basis.samples[first:])
+                part = G[rows.start : rows.stop, first:]
+                kernel_values(self.points.take(np.array(rows)), new, self.dtype, self.threads, out=part)
+            self.G = G
+        return self.G
 
     def optimize(self) -> list[Fit]:
         """The fits over the present basis; the tasks at the same time, or one with all threads."""
-        if self.fitted < len(self.basis):
+        if self.fitted != (self.rows, len(self.basis)):
             count = len(self.tasks)
-            features = Mapped(Dense(self.G, self.threads if count == 1 else 1), self.basis)
+            features = Mapped(Dense(self._values(), self.threads if count == 1 else 1), self.basis)
             last: list[Fit | None] = [*self.fits] or [None] * count
 
             def work(begin: int, end: int) -> list[Fit]:
@@ -185,7 +211,7 @@ class _Growing:
 
             parts = min(self.threads, count)
             done = in_parts([count * k // parts for k in range(parts + 1)], work)
-            self.fits, self.fitted = [fit for some in done for fit in some], len(self.basis)
+            self.fits, self.fitted = [fit for some in done for fit in some], (self.rows, len(self.basis))
         return self.fits
 
     def padded(self) -> list[Fit]:
@@ -198,8 +224,8 @@ class _Growing:
 
     def best(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Up to `count` samples that lower P most, of candidates drawn among those the losses push."""
-        slopes = np.zeros((len(self.G), len(self.tasks)), dtype=self.dtype)
-        curvature = np.zeros(len(self.G), dtype=self.dtype)
+        slopes = np.zeros((self.rows, len(self.tasks)), dtype=self.dtype)
+        curvature = np.zeros(self.rows, dtype=self.dtype)
         for k, (task, fit) in enumerate(zip(self.tasks, self.optimize(), strict=True)):
             slopes[task.rows, k] = fit.slope
             curvature[task.rows] += fit.curvature
@@ -253,14 +279,14 @@ class _Growing:
 
     def _candidates(self, felt: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
         """Samples to choose from, those that are felt before others."""
-        taken = np.zeros(len(self.G), dtype=bool)
+        taken = np.zeros(self.X.shape[0], dtype=bool)
         taken[self.basis.samples] = True
         wanted = max(min(max(CANDIDATES * count, LEAST), MOST), count)
         first = felt[~taken[felt]]
         if len(first) >= wanted:
             return rng.choice(first, wanted, replace=False)
         taken[first] = True
-        rest = np.flatnonzero(~taken)
+        rest = np.flatnonzero(~taken[: self.rows])
         return np.concatenate([first, rng.choice(rest, min(wanted - len(first), len(rest)), replace=False)])
 
 

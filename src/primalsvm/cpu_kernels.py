@@ -196,6 +196,27 @@ def add_gram(rows, picked, begin, end, scale, out):
                 line[np.uint64(rows.indices[other])] += value * rows.data[other]
 
 
+@njit(cache=True, nogil=True)
+def newton_matrix(gram, width, metric, u):
+    """gram / width + metric - u u', whole, from the lower triangle of gram; metric is the identity where it is empty.
+
+    In tiles, so that what is mirrored stays in the cache.
+    """
+    n, tile = len(gram), 32
+    out = np.empty((n, n))
+    for top in range(0, n, tile):
+        for left in range(0, top + 1, tile):
+            for i in range(top, min(top + tile, n)):
+                for j in range(left, min(left + tile, i + 1)):
+                    value = gram[i, j] / width - u[i] * u[j]
+                    if metric.size:
+                        value += metric[i, j]
+                    elif i == j:
+                        value += 1.0
+                    out[i, j] = out[j, i] = value
+    return out
+
+
 # the losses near their margin -----------------------------------------------------------------------------------------
 # r(a) = tilt a - bend / 2 a^2 on 0 <= a <= bound is what the dual sees of a loss; h (a - centre)^2 is taken off it
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})

@@ -390,7 +390,8 @@ def _product(a, b, turned: bool, out: np.ndarray | None) -> np.ndarray:
             a, b = (_turned(a), b) if len(a) < len(b) else (a, _turned(b))
         return np.dot(a, b.T, out=out) if out is not None else np.dot(a, b.T)
     out = np.empty((a.shape[0], b.shape[0]), dtype=b.dtype) if out is None else out
-    width = min(max(PANEL_BYTES // (b.dtype.itemsize * b.shape[1]), 32), max(b.shape[0], 1))
+    most = max(PANEL_BYTES // (b.dtype.itemsize * b.shape[1]), 32)
+    width = -(-b.shape[0] // max(-(-b.shape[0] // most), 1)) or 1  # of as many panels as that takes, all alike
     for first in range(0, b.shape[0], width):
         columns = np.ascontiguousarray(b[first : first + width].toarray().T)
         if turned:

@@ -4,7 +4,7 @@ Everything above says
 
     X.matvec(w)                 X w                          (n,)   one pass
     X.transpose_matvec(a)       X' a                         (d,)   one pass over the rows with a_i != 0
-    X.gram(weights, picked)     X[picked]' diag(weights) X[picked]   (d, d)
+    X.gram(weights, picked)     X[picked]' diag(weights) X[picked]   (d, d);  X.add_gram adds it to a lower triangle
     X.squared_norms             |x_i|^2                      (n,)   computed once
     X.rows                      a NamedTuple of plain arrays for compiled loops over rows, where X is in memory
 
@@ -34,6 +34,7 @@ from threadpoolctl import ThreadpoolController
 
 from .losses import Array
 from .rows import DenseRows, SparseRows
+from .triangles import add_square
 
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
@@ -145,6 +146,10 @@ class Matrix:
             self._whole = (weights.copy(), out.copy())
         return out
 
+    def add_gram(self, total: Array, weights: Array, picked: np.ndarray) -> None:
+        """gram(weights, picked) added to the lower triangle of `total`; what is above it has no meaning then."""
+        total += self.gram(weights, picked)
+
     def _gram(self, weights: Array, picked: np.ndarray) -> Array:
         raise NotImplementedError
 
@@ -209,25 +214,35 @@ class Dense(Matrix):
 
         return _sum(in_parts(self._cuts(len(a)), work))
 
-    def _gram(self, weights, picked):
-        minus = weights < 0
-        if minus.any():  # a product of a block with itself is half the work, but has no sign
-            return self._gram(weights[~minus], picked[~minus]) - self._gram(-weights[minus], picked[minus])
+    def add_gram(self, total, weights, picked):
+        if len(picked) == self.shape[0]:
+            super().add_gram(total, weights, picked)
+        else:
+            self._add_gram(total, weights, picked)
+
+    def _add_gram(self, total: Array, weights: Array, picked: np.ndarray) -> None:
         d = self.shape[1]
         fit = BLOCK_BYTES // (8 * max(d, 1))  # rows; more where they are few: to add a product costs d^2 too
         size = max(1, fit, min(d, 8 * fit))
-        roots = np.sqrt(weights)
+        order = np.argsort(weights < 0, kind="stable")  # a product of a block with itself has one sign
 
         def work(begin: int, end: int) -> Array:
-            total: Array | None = None
-            for first in range(begin, end, size):
-                part = slice(first, min(first + size, end))
-                block = self.values[picked[part]] * roots[part, None]
-                product = block.T @ block
-                total = product if total is None else np.add(total, product, out=total)
-            return np.zeros((d, d)) if total is None else total
+            into = total if begin == 0 else np.zeros((d, d))
+            turn = min(max(begin, int(np.count_nonzero(weights >= 0))), end)
+            for low, high, sign in (begin, turn, 1.0), (turn, end, -1.0):
+                for first in range(low, high, size):
+                    part = order[first : min(first + size, high)]
+                    add_square(into, self.values[picked[part]] * np.sqrt(sign * weights[part])[:, None], sign)
+            return into
 
-        return _sum(in_parts(self._cuts(len(picked), 2), work))
+        _sum(in_parts(self._cuts(len(picked), 2), work))
+
+    def _gram(self, weights, picked):
+        total = np.zeros((self.shape[1], self.shape[1]))
+        self._add_gram(total, weights, picked)
+        upper = np.triu_indices(len(total), 1)
+        total[upper] = total.T[upper]
+        return total
 
     def diagonal(self, weights, picked):
         return weights @ self.values[picked].astype(np.float64) ** 2

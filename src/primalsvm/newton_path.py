@@ -38,7 +38,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.blas import dger
 
 from .losses import Array
 from .matrix import Dense
@@ -63,6 +62,7 @@ CG_STEPS = 250
 CLOSE, WORTH = {"tol": 0.3}, {"tol": 0.01, "worth": 0.3}  # ends of conjugate gradients: many curved samples, few
 TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples are few
 LIMIT = 1e-15  # of P: a gap that is rounding
+NO_METRIC = np.zeros((0, 0))
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Play:
 class Curved:
     """The samples with 0 < a_i < u, and their sums  X' C X  (few features only),  X' C 1  and  1' C 1.
 
-    The Newton equation has W = C / (bend + 2 h): h may change and the sums stay.
+    The Newton equation has W = C / (bend + 2 h): h may change and the sums stay. Of the first, the lower triangle is.
     """
 
     mask: np.ndarray  # (n,)
@@ -109,7 +109,7 @@ class Curved:
             picked = changed if play.picked is None else play.picked[changed]
             cost = np.where(inside[changed], play.cost[changed], -play.cost[changed])
             if self.gram is not None:
-                self.gram += problem.X.gram(cost, picked)  # type: ignore[attr-defined]
+                problem.X.add_gram(self.gram, cost, picked)  # type: ignore[attr-defined]
             if problem.intercept != "none":
                 self.pull += problem.adjoint(cost, picked)
         return len(changed) / problem.n
@@ -396,15 +396,11 @@ def newton_direction(
     if has_intercept:
         rhs = rhs + v * (slope_b / stiffness)
     if curved.gram is not None:
+        from .cpu_kernels import newton_matrix
+
         X = problem.X  # type: ignore[attr-defined]
-        hessian = curved.gram / width
-        if X.metric is None:
-            hessian[np.diag_indices_from(hessian)] += 1.0
-        else:
-            hessian += X.metric
-        if has_intercept:
-            u = X.to_gram(v)
-            hessian = dger(-1.0 / stiffness, u, u, a=hessian.T, overwrite_a=1).T  # less u u' / stiffness
+        u = X.to_gram(v) / np.sqrt(stiffness) if has_intercept else np.zeros(problem.size)
+        hessian = newton_matrix(curved.gram, width, NO_METRIC if X.metric is None else X.metric, u)
         p = X.from_gram(solve_positive(hessian, X.to_gram(rhs)))
     else:
         p, passes = _by_samples(problem, rhs, curved, width, v, stiffness if has_intercept else 0.0)

@@ -23,6 +23,7 @@ from scipy.linalg.lapack import dpotrf
 from .kernels import Kernel, Points
 from .losses import Array
 from .matrix import Matrix, in_parts
+from .triangles import invert_triangle
 
 TILE = 512  # rows and basis points of a tile, which stays in the cache
 ROWS = 4096  # of X that become points at a time
@@ -49,27 +50,37 @@ class Basis:
         return Points(self.kernel, self.vectors)
 
     def values(self, X, threads: int = 1, known: tuple[np.ndarray, np.ndarray] | None = None) -> np.ndarray:
-        """g(x) for the rows of X: (n, k), of which some may be known: (rows, their values).
+        """g(x) for the rows of X: (n, k), of which some may be known: (rows, their values of the first points).
 
         Each thread makes the points it needs, some rows of X at a time.
         """
         n, basis = X.shape[0], self._points
         out = np.empty((n, len(self)), dtype=self.dtype)
-        wanted = None
-        if known is not None:
-            out[known[0]] = known[1]
-            wanted = np.delete(np.arange(n), known[0])
 
-        def work(begin: int, end: int) -> None:
-            for first in range(begin, end, ROWS):
-                some = slice(first, min(first + ROWS, end))
-                if wanted is None:
-                    kernel_values(Points(self.kernel, X[some], like=basis), basis, self.dtype, out=out[some])
-                else:
-                    rows = wanted[some]
-                    out[rows] = kernel_values(Points(self.kernel, X[rows], like=basis), basis, self.dtype)
+        def fill(rows: np.ndarray | None, width: int) -> None:
+            """Of these rows, or all, what is behind the first `width` columns."""
+            mine = basis.take(np.arange(width, len(self)))
 
-        in_parts(_shares(n if wanted is None else len(wanted), len(self), threads), work)
+            def work(begin: int, end: int) -> None:
+                for first in range(begin, end, ROWS):
+                    some: Any = slice(first, min(first + ROWS, end))
+                    if rows is None:
+                        kernel_values(Points(self.kernel, X[some], like=basis), mine, self.dtype, out=out[some])
+                    else:
+                        some = rows[some]
+                        out[some, width:] = kernel_values(Points(self.kernel, X[some], like=basis), mine, self.dtype)
+
+            in_parts(_shares(n if rows is None else len(rows), len(mine), threads), work)
+
+        if known is None:
+            fill(None, 0)
+        else:
+            rows, values = known
+            width = values.shape[1]
+            out[rows, :width] = values
+            fill(np.delete(np.arange(n), rows), 0)
+            if width < len(self):
+                fill(rows, width)
         return out
 
 
@@ -78,7 +89,7 @@ def make_basis(kernel: Kernel, X, samples: np.ndarray, dtype: Any = np.float32) 
     everyone = Points(kernel, X[samples]).features()
     K = np.asarray(kernel.between(everyone, everyone), dtype=np.float64)
     kept, L = independent(0.5 * (K + K.T))
-    R = np.ascontiguousarray(solve_triangular(L, np.eye(len(L)), lower=True).T)
+    R = np.ascontiguousarray(invert_triangle(L.copy(order="F")).T)
     return Basis(kernel, samples[kept], X[samples[kept]], L, R, dtype)
 
 
@@ -161,6 +172,9 @@ class Mapped(Matrix):
     def _gram(self, weights, picked):
         """G' W G: see `metric`."""
         return self.G._gram(weights, picked)
+
+    def add_gram(self, total, weights, picked):
+        self.G.add_gram(total, weights, picked)
 
     def to_gram(self, w):
         return self.basis.L @ w

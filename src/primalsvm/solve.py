@@ -46,6 +46,7 @@ class Start(NamedTuple):
     alpha: Array | None = None
     steps: int = 0
     passes: float = 0.0
+    rough: bool = False  # a guess: the judge need not see it
 
 
 class Solver:
@@ -249,7 +250,7 @@ def solve(
     seconds, iteration, status = 0.0, 0, ""
     state: Any = None
     try:
-        if start is None:
+        if start is None or start.rough:
             judge.begin(seconds)
         else:  # the start's own f, which need not be what a dual solver makes of its alpha
             iteration = start.steps

@@ -1,19 +1,51 @@
-"""Cholesky's factor and inverses of triangles, by products of blocks.
+"""Halves of symmetric matrices: BLAS and LAPACK on lower triangles of C-contiguous float64 matrices, in their place.
 
-SciPy's LAPACK holds Python's lock for as long as it works: binary problems on several threads would factorise one after
-the other. NumPy's products let the others run, and are as fast. Leaves of a few dozen rows are LAPACK's.
+SciPy's own wrappers hold Python's lock for as long as LAPACK works: binary problems on several threads would factorise
+one after the other. The routines behind them, which SciPy hands out to compiled code, let the others run. Rows are the
+columns of Fortran: what is the lower triangle here is the upper one there.
 """
 
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import cython_blas, cython_lapack
 from scipy.linalg.blas import dtrmm
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dtrtri
 
 from .losses import Array
 
-WHOLE = 700  # rows up to which LAPACK has a matrix as a whole: it is done before others have noticed
-PANEL = 64  # columns of a larger one that are factorised at a time
 LEAF = 96  # rows of a triangle that LAPACK inverts
+
+
+@cache
+def _routine(name: str) -> Callable[..., None]:
+    capsule = (cython_blas.__pyx_capi__ | cython_lapack.__pyx_capi__)[name]
+    find = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+    open_ = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    words = find(capsule)  # a capsule is named by the routine's signature in C
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (words.count(b",") + 1))(open_(capsule, words))
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """With Python's numbers, letters and arrays where Fortran has pointers to them."""
+    kinds: dict[type, Any] = {
+        str: lambda letter: ctypes.c_char(letter.encode()),
+        int: ctypes.c_int,
+        float: ctypes.c_double,
+    }
+    held = [kinds[type(each)](each) if type(each) in kinds else each for each in arguments]
+    _routine(name)(*(each.ctypes.data if isinstance(each, np.ndarray) else ctypes.byref(each) for each in held))
+
+
+def add_square(A: Array, block: Array, sign: float = 1.0) -> None:
+    """A += sign block' block, the lower triangle of it."""
+    m, n = block.shape
+    _call("dsyrk", "U", "N", n, m, sign, block, max(n, 1), 1.0, A, max(n, 1))
 
 
 def factorise(A: Array) -> bool:
@@ -21,27 +53,24 @@ def factorise(A: Array) -> bool:
 
     False, and the lower triangle spoilt, where A is not positive.
     """
-    n = len(A)
-    if n <= WHOLE:
-        factor, failed = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)  # rows of A are LAPACK's columns
-        A[...] = factor.T
-        return not failed
-    for begin in range(0, n, PANEL):
-        own, below = slice(begin, begin + PANEL), slice(begin + PANEL, None)
-        left = A[own, :begin]
-        corner, failed = dpotrf((A[own, own] - left @ left.T).T, lower=0)
-        if failed:
-            return False
-        A[own, own] = np.triu(A[own, own], 1) + corner.T
-        A[below, own] = (A[below, own] - A[below, :begin] @ left.T) @ dtrtri(corner, lower=0)[0]
-    return True
+    n, failed = len(A), ctypes.c_int()
+    _call("dpotrf", "U", n, A, max(n, 1), failed)
+    return not failed.value
+
+
+def solve_factored(L: Array, rhs: Array) -> Array:
+    """(L L')^-1 rhs."""
+    n, x = len(L), np.array(rhs, dtype=np.float64, order="F")
+    _call("dpotrs", "U", n, x.size // max(n, 1), L, max(n, 1), x, max(n, 1), ctypes.c_int())
+    return x
 
 
 def solve_positive(A: Array, rhs: Array) -> Array:
     """A^-1 rhs of a positive A, which is overwritten; by least squares where rounding has made it indefinite."""
+    A = np.ascontiguousarray(A)
     diagonal = A.diagonal().copy()
     if factorise(A):
-        return cho_solve((A.T, False), rhs, check_finite=False)
+        return solve_factored(A, rhs)
     A = np.triu(A, 1)
     A += A.T
     np.fill_diagonal(A, diagonal)
