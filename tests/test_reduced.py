@@ -177,7 +177,6 @@ def test_values_that_are_known_are_taken_as_they_are(store, threads, width, monk
 def test_a_small_basis_looks_at_a_part_of_the_pool(finish, store, monkeypatch):
     """What it has seen is right wherever it ends, and what was not seen then is looked at in the end."""
     monkeypatch.setattr(basis_choice, "PART", 100)
-    monkeypatch.setattr(basis_choice, "PART_EACH", 2)
     seen = []
     fit = basis_choice._optimize
     monkeypatch.setattr(basis_choice, "_optimize", lambda *a: seen.append((a[0].shape, a[1])) or fit(*a))
@@ -186,11 +185,11 @@ def test_a_small_basis_looks_at_a_part_of_the_pool(finish, store, monkeypatch):
     kernel, whole = Kernel("rbf", 0.02), task_of(X, y, 3.0)
     odd = Task(np.arange(1, 1000, 2), y[1::2], np.full(500, 2.0), Hinge(), "none")
     choice = choose_basis("greedy", kernel, store(X), [whole, odd], 150, np.random.default_rng(0), finish=finish)
-    assert [shape[0] for shape, _ in seen[::2]] == [100, 152, 300] + [1000] * finish  # 20, 39, 76, 150
+    assert [shape[0] for shape, _ in seen[::2]] == [260, 507, 1000] + [1000] * finish  # for 39, 76, 150
     for (rows, _), task in seen:
-        assert np.sum(task.cost) == pytest.approx(3000 if task.loss.smooth else 1000)  # they stand for all
-        assert task.rows[-1] == rows - 1 and len(task.y) == (rows if task.loss.smooth else rows // 2)
-    assert choice.values.shape == ((1000, 150) if finish else (300, 76))
+        assert np.sum(task.cost) == pytest.approx(3000 if task.loss.smooth else 1000, rel=0.01)  # they stand for all
+        assert rows - 2 <= task.rows[-1] < rows and len(task.y) == (rows if task.loss.smooth else rows // 2)
+    assert choice.values.shape == ((1000, 150) if finish else (1000, 76))
     known = choice.basis.values(store(X))[: len(choice.values), : choice.values.shape[1]]
     np.testing.assert_allclose(choice.values, known, rtol=1e-5)
     assert [fit.w.shape for fit in choice.fits] == [(150,), (150,)]

@@ -41,7 +41,7 @@ GROWTH = 2.1  # times as many at a time, at most
 CANDIDATES, LEAST, MOST = 10, 500, 4000  # for each that is chosen; and in all
 SHORTLIST, SHORT = 3, 300  # the same of those that are held against each other: a few would be copies of one another
 POOL, POOL_EACH = 20_000, 15  # samples in the pool, at least, and for each point of the basis
-PART, PART_EACH = 5000, 30  # of them those that are looked at, at least, and for each point of the next basis
+PART = 5000  # of them, at least, are looked at while the basis is small
 SOLVED = 0.2  # relative gap at which a basis is ready to grow
 STEPS = 50
 SMALL = 2**21  # bytes of features up to which they are float64 at no cost
@@ -125,7 +125,8 @@ def choose_basis(
     while True:
         words = f"basis {len(growing.basis)} of {size}"
         more = _growth(len(growing.basis), size)
-        growing.look_at(max(PART, PART_EACH * (len(growing.basis) + more)))
+        share = (len(growing.basis) + more) / size if held_out is None else 1.0  # the last growth is the half of it
+        growing.look_at(max(PART, round(share * n)))
         if held_out is not None:
             fits, error = growing.optimize(), held_out.error(growing.scores(held_out.X))
             noise = np.sqrt(error * (1 - error) / held_out.X.shape[0])  # type: ignore[attr-defined]
