@@ -7,7 +7,7 @@ import pytest
 from problems import make
 
 from primalsvm.losses import Hinge, SquaredHinge
-from primalsvm.solve import Judge, Record, Solver, Start, solve
+from primalsvm.solve import PATIENCE, Judge, Record, Solver, Start, solve
 from primalsvm.solvers import DualCoordinateAscent, GradientDescent, Pegasos, ProjectedGradient, Subgradient
 
 loop = importlib.import_module("primalsvm.solve")  # the package's attribute of that name is the function
@@ -34,6 +34,27 @@ def test_tolerance_is_the_relative_gap():
 
 def test_small_problems_are_solved_as_far_as_float64_goes():
     assert solve(make("overlapping", SquaredHinge()), DualCoordinateAscent(), tol=0.5).certificate.relative_gap < 1e-12
+
+
+def test_a_small_problem_is_left_where_nothing_moves_any_more():
+    """The ascent goes on for hundreds of passes at 1e-13, each of them judged, if it is let."""
+    problem = large(SquaredHinge(), n=100, d=4)
+    result = solve(problem, DualCoordinateAscent(), tol=1e-3)
+    gaps = [record.gap for record in result.history]
+    assert result.status == "converged" and result.certificate.relative_gap < 1e-11
+    assert len(gaps) - gaps.index(gaps[-1]) <= 1 + PATIENCE
+
+
+def test_a_guess_is_not_judged():
+    problem = large()
+    guess = solve(problem, DualCoordinateAscent(), tol=0.1)
+    seen, unseen = (
+        solve(problem, DualCoordinateAscent(), start=Start(guess.f, guess.b, guess.alpha, rough=rough))
+        for rough in (False, True)
+    )
+    assert seen.history[0].gap < 0.2 * seen.history[0].primal
+    assert unseen.history[0].dual == 0.0 and unseen.history[0].primal == pytest.approx(problem.primal(0 * guess.f, 0.0))
+    np.testing.assert_array_equal(seen.f, unseen.f)
 
 
 def test_max_iter():

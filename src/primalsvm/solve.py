@@ -185,12 +185,13 @@ class Judge:
         return relative_gap(self.primal, self.dual)
 
     def satisfied(self, passes: float) -> bool:
-        """Is the tolerance met, and would going on cost more than nothing?
+        """Is the tolerance met, and would going on cost more than nothing, or bring nothing?
 
         A problem of a few thousand numbers is solved as far as float64 goes: then its answer does not depend on the
         order of the rows, on how X is stored, or on whether a row stands twice or weighs double.
         """
-        cheap = passes * self.problem.entries < self.free_work and self.relative_gap > 1e-14
+        hopeful = self.relative_gap > 1e-14 and self.unmoved < PATIENCE
+        cheap = passes * self.problem.entries < self.free_work and hopeful
         return self.relative_gap <= self.tol and not cheap
 
     def stalled(self, iteration: int) -> bool:
