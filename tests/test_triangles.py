@@ -48,6 +48,14 @@ def test_solutions_solve(columns, n):
     assert triangles.solve_positive(np.zeros((0, 0)), np.zeros((0, *columns))).shape == (0, *columns)
 
 
+@pytest.mark.parametrize("columns", [(), (1,), (5,)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_triangles_are_solved(columns, transposed):
+    L, rhs = np.linalg.cholesky(positive(90)), np.random.default_rng(1).standard_normal((90, *columns))
+    x = triangles.solve_lower(L + np.triu(np.ones((90, 90)), 1), rhs, transposed)
+    assert np.allclose((L.T if transposed else L) @ x, rhs, rtol=0, atol=1e-10)
+
+
 def test_the_upper_triangle_is_not_read_where_the_lower_one_is_positive():
     A, rhs = positive(80), np.ones(80)
     assert np.array_equal(triangles.solve_positive(np.tril(A), rhs), triangles.solve_positive(A.copy(), rhs))

@@ -27,13 +27,14 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError
 
 from .kernel_matrix import TILE, Columns, KernelMatrix
 from .losses import EPS, Array
 from .low_rank import Part, random_cholesky
 from .newton_path import conjugate_gradient
 from .rows import DenseRows
+from .triangles import factorise, solve_lower
 
 SLAB = 256  # rows that are computed at a time
 SHARE = 0.5  # of the memory limit for rows of K, and the same for the factor
@@ -114,14 +115,15 @@ class Factor:
 
     def __init__(self, rows: KernelRows, members: np.ndarray, ridge: Array):
         self.rows, self.members, self.ridge = rows, members, ridge  # ridge: D of all samples
-        matrix = np.asfortranarray(rows.block(members, members))
-        matrix[np.diag_indices_from(matrix)] += ridge[members]
-        self.lower = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+        self.lower = np.ascontiguousarray(rows.block(members, members))
+        self.lower[np.diag_indices_from(self.lower)] += ridge[members]
+        if not factorise(self.lower):
+            raise LinAlgError("not positive definite")
         self.place = np.full(rows.n, -1)
         self.place[members] = np.arange(len(members))
         self.column: dict[int, int] = {}  # of a sample in the border
         self.border = np.zeros((len(members), 0))
-        self.ones = self._forward(np.ones(len(members)))
+        self.ones = solve_lower(self.lower, np.ones(len(members)))
 
     def solve(self, S: np.ndarray, rhs: Array, balance: float, weight: float | None) -> tuple[Array, float]:
         known = self.place[S] >= 0
@@ -136,15 +138,12 @@ class Factor:
             M = np.block([[M, edge[:, None]], [edge, np.array(-weight)]])
         inside = np.zeros(len(self.members))
         inside[self.place[S[known]]] = rhs[known]
-        z = self._forward(inside)
+        z = solve_lower(self.lower, inside)
         y = np.linalg.solve(M - Z.T @ Z, q - Z.T @ z)
-        x = solve_triangular(self.lower, z - Z @ y, lower=True, trans=1, check_finite=False)
+        x = solve_lower(self.lower, z - Z @ y, transposed=True)
         out = np.empty(len(S))
         out[known], out[~known] = x[self.place[S[known]]], y[:k]
         return out, float(y[-1]) if weight is not None else 0.0
-
-    def _forward(self, rhs: Array) -> Array:
-        return solve_triangular(self.lower, rhs, lower=True, check_finite=False)
 
     def _border(self, came: np.ndarray, left: np.ndarray) -> Array:
         """L^-1 (K_F,came, unit vectors of left)"""
@@ -155,7 +154,7 @@ class Factor:
             columns[self.place[new[inside]], np.flatnonzero(inside)] = 1.0
             columns[:, ~inside] = self.rows.block(new[~inside], self.members).T
             self.column.update(zip(new.tolist(), range(len(self.column), len(self.column) + len(new)), strict=True))
-            self.border = np.column_stack([self.border, self._forward(columns)])
+            self.border = np.column_stack([self.border, solve_lower(self.lower, columns)])
         return self.border[:, [self.column[i] for i in wanted]]
 
 

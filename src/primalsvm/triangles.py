@@ -65,6 +65,14 @@ def solve_factored(L: Array, rhs: Array) -> Array:
     return x
 
 
+def solve_lower(L: Array, rhs: Array, transposed: bool = False) -> Array:
+    """L^-1 rhs, or L'^-1 rhs; what is above the diagonal of L is not read."""
+    n, x = len(L), np.array(rhs, dtype=np.float64, order="F")
+    columns = x.size // max(n, 1)
+    _call("dtrtrs", "U", "N" if transposed else "T", "N", n, columns, L, max(n, 1), x, max(n, 1), ctypes.c_int())
+    return x
+
+
 def solve_positive(A: Array, rhs: Array) -> Array:
     """A^-1 rhs of a positive A, which is overwritten; by least squares where rounding has made it indefinite."""
     A = np.ascontiguousarray(A)
