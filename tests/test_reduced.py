@@ -374,6 +374,17 @@ def test_a_rare_class_is_in_the_pool(monkeypatch):
     assert model.status_ == "converged" and list(model.classes_) == [-1.0, 1.0, 2.0]
 
 
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_a_part_of_the_pool_may_lack_classes(multi_class, monkeypatch):
+    """Fewer samples than classes: some of the binary problems have none of theirs, some only one side."""
+    monkeypatch.setattr(basis_choice, "PART", 8)
+    monkeypatch.setattr(basis_choice, "FIRST", 2)
+    X, y = np.random.default_rng(0).standard_normal((600, 3)), np.arange(600) % 12
+    X[:, 0] += 4 * y
+    model = SVC(approximation="greedy", n_basis=500, multi_class=multi_class, C=10.0, gamma=0.5).fit(X, y)
+    assert model.status_ == "converged" and model.score(X, y) > 0.8
+
+
 @pytest.mark.parametrize(
     "settings, words",
     [

@@ -73,7 +73,8 @@ def _draw(data: Prepared, size: int, rng: np.random.Generator, hold: bool) -> tu
     held = order[: count if hold and count >= FEWEST else 0]
     rest = order[len(held) :]
     few = [rest[data.labels[rest] == k][:EACH_CLASS] for k in range(len(data.classes))]
-    pool = np.concatenate([*few, rest[: pool_size(len(rest), size)]])
+    turns = np.argsort(np.concatenate([np.arange(len(each)) for each in few]), kind="stable")  # one of each, again ...
+    pool = np.concatenate([np.concatenate(few)[turns], rest[: pool_size(len(rest), size)]])
     first = np.unique(pool, return_index=True)[1]
     return pool[np.sort(first)], np.sort(held)
 

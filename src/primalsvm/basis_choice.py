@@ -299,6 +299,8 @@ def _optimize(X: Mapped, task: Task, last: Fit | None) -> Fit:
     w, b = np.zeros(problem.size), 0.0
     if last is not None:
         w[: len(last.w)], b = last.w, last.b
+    if not problem.n:  # none of its samples are looked at yet
+        return Fit(w, b, np.empty(0), np.empty(0))
     path = begin_path(problem, w, b)
     for _ in range(STEPS):
         if path.ended or path.gap <= SOLVED * path.primal:

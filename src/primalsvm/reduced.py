@@ -72,7 +72,7 @@ class Basis:
 
             in_parts(_shares(n if rows is None else len(rows), len(mine), threads), work)
 
-        if known is None:
+        if known is None or not known[1].size:
             fill(None, 0)
         else:
             rows, values = known
