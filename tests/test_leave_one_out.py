@@ -124,6 +124,105 @@ def test_it_is_the_truth_on_random_problems_too(kind, loss, intercept, seed):
     assert np.all(off[exact] <= 1e-6 * np.maximum(np.abs(true - problem.scores(f) - b)[exact], 0.1))
 
 
+# --- more than one step, where the sign is in doubt -------------------------------------------------------------------
+
+smooth_losses = pytest.mark.parametrize("loss", [SquaredHinge(), Huber(0.5)], ids=["squared_hinge", "huber"])
+
+
+def settled(problem, monkeypatch, everyone=False):
+    """(scores, one step's, whose are settled) where all samples are in doubt, and `everyone` may change sides."""
+    solution, ended = solved(problem), []
+    monkeypatch.setattr(module, "DOUBT", 0.0)
+    plain, once = module.leave_out(problem, *solution)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "DOUBT", 1e300)
+        patch.setattr(module, "ROUNDS", 300)
+        patch.setattr(module, "STILL", 1e-10)
+        for route in (module._Samples, module._Features):
+            if everyone:
+                patch.setattr(route, "reach", lambda self, cols, force: np.full(self.rows.n, np.inf))
+        work = module.settle
+        patch.setattr(module, "settle", lambda *facts: ended.append(work(*facts)) or ended[-1])
+        scores = loo_scores(problem, *solution)
+    whose = np.flatnonzero(once != plain)
+    return scores, once, whose[np.isfinite(ended[0])] if ended else whose[:0]
+
+
+@for_all(seed=seeds)
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+@smooth_losses
+@every_intercept
+def test_what_has_settled_is_the_truth(kind, loss, intercept, seed):
+    problem = draw(seed, kind, loss, intercept)
+    with pytest.MonkeyPatch.context() as patch:
+        scores, _, whose = settled(problem, patch, everyone=True)
+    true, _ = true_scores(problem)
+    plain = problem.scores((found := solved(problem))[0]) + found[1]
+    assert np.all(np.abs(scores - true)[whose] <= 1e-5 * np.maximum(np.abs(true - plain), 0.1)[whose])
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (40, 5)], ids=["wide", "tall"])
+@smooth_losses
+@every_intercept
+def test_most_settle_and_are_ten_times_closer_to_the_truth(shape, loss, intercept, monkeypatch):
+    """With those alone taking part that the first step brings near another piece."""
+    problem = draw(3, "linear", loss, intercept, *shape)
+    scores, once, whose = settled(problem, monkeypatch)
+    true, exact = true_scores(problem)
+    moved = whose[~exact[whose]]
+    assert len(moved) >= 5 and len(whose) >= 0.9 * np.count_nonzero(once != scores)
+    errors = [np.sqrt(np.mean((each - true)[moved] ** 2)) for each in (scores, once)]
+    assert errors[0] <= 0.1 * errors[1]
+
+
+@smooth_losses
+def test_doubtful_signs_are_those_of_true_fits(loss, monkeypatch):
+    """More features than samples: each sample moves the model far. One step has some of the signs wrong."""
+    wrong = {0.0: 0, module.DOUBT: 0}
+    for seed in range(12):
+        problem = draw(seed, "linear", loss, "free", 40, 60)
+        solution, (true, _) = solved(problem), true_scores(problem)
+        for doubt in wrong:
+            monkeypatch.setattr(module, "DOUBT", doubt)
+            wrong[doubt] += np.count_nonzero((loo_scores(problem, *solution) > 0) != (true > 0))
+    once, more = wrong.values()
+    assert more <= once / 2 and once >= 4
+
+
+@every_intercept
+@smooth_losses
+@pytest.mark.parametrize("name", ["overlapping", "weights", "duplicated", "wide"])
+def test_forces_move_scores_as_the_whole_hessian_says(name, loss, intercept):
+    """Q = X H^-1 X' with the intercept as a feature, on both routes."""
+    problem = problems.make(name, loss, intercept)
+    f, b, alpha = solved(problem)
+    curved = _sides(problem, problem.scores(f) + b, alpha)[0]
+    X, weight = problems.dense(problem), np.zeros(problem.n)
+    weight[curved] = problem.cost[curved] / loss.bend
+    H = np.eye(X.shape[1])
+    if intercept != "none":
+        X, H = np.column_stack([X, np.ones(len(X))]), np.diag(np.append(np.ones(X.shape[1]), 0.0))
+        H[-1, -1] = 0.0 if intercept == "free" else 1 / problem.intercept_scaling**2
+    Q = X @ np.linalg.solve(H + X.T @ (weight[:, None] * X), X.T)
+    everyone, some = np.arange(problem.n), np.arange(0, problem.n, 3)
+    force = np.linspace(0.5, 2.0, len(some))
+    for route in (module._Samples, module._Features):
+        compliance = route(problem, module._Products(problem), curved)
+        assert np.allclose(compliance.between(everyone, everyone), Q, rtol=1e-6, atol=1e-8)
+        assert np.allclose(compliance.between(everyone, some), Q[:, some], rtol=1e-6, atol=1e-8)
+        assert np.allclose(compliance.reach(some, force), np.max(np.abs(Q[:, some]) * force, axis=1), rtol=1e-6)
+
+
+def test_doubts_that_take_too_much_room_stay(monkeypatch):
+    problem = draw(0, "linear", Huber(0.5), "free", 40, 60)
+    monkeypatch.setattr(module, "DOUBT", 1e300)
+    settled, solution = loo_scores(problem, *solved(problem)), solved(problem)
+    monkeypatch.setattr(module, "ROOM", 100)
+    kept = loo_scores(problem, *solution)
+    monkeypatch.setattr(module, "DOUBT", 0.0)
+    assert np.array_equal(kept, loo_scores(problem, *solution)) and not np.allclose(kept, settled)
+
+
 @every_problem
 @every_loss
 @every_intercept
@@ -160,6 +259,7 @@ def test_another_sample_at_the_same_place_takes_over_at_the_hinge():
 @every_intercept
 @pytest.mark.parametrize("name", ["overlapping", "weights", "duplicated", "wide"])
 def test_features_and_samples_and_the_linear_kernel_agree(loss, intercept, name, monkeypatch):
+    monkeypatch.setattr(module, "DOUBT", 0.0)
     problem = problems.make(name, loss, intercept)
     f, b, alpha = solved(problem)
     X = problems.dense(problem)

@@ -558,3 +558,50 @@ def products_of(rows, index, row, out):
                 count += 1
         row_add(rows, index[k], -1.0, row)
     return count
+
+
+# --- samples that are left out ----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle(Q, out, z, top, weight, upper, side, rounds, still):
+    """The margin of each sample in `out` when it has no force and all others have found the ones of their new margins.
+
+    z = z0 + Q rho, one sample after the other in closed form. On its piece (side 0) a sample has the force
+    w (top - z), between 0 and upper; at side -1 it had none, at side 1 all of it. nan where `rounds` do not do.
+    """
+    n, found = len(z), np.full(len(out), np.nan)
+    for place in range(len(out)):
+        i = out[place]
+        now, rho, last = z.copy(), np.zeros(n), z[i]
+        for _ in range(rounds):
+            for k in range(n + 1):
+                j = i if k == 0 else k - 1
+                if k and j == i:
+                    continue
+                w, q, t, u = weight[j], Q[j, j], top[j], upper[j]
+                rest = now[j] - q * rho[j]  # the margin without what j itself has added
+                stiff, loose = 1.0 + q * w, max(1.0 - q * w, 2.0**-52)
+                new = 0.0
+                if j == i:
+                    new = -u if side[j] > 0 else w * (rest - t) / loose
+                elif side[j] == 0:
+                    if rest > t:
+                        new = w * (rest - t) / loose
+                    elif w * (t - rest) > u:
+                        new = (u - w * (t - rest)) / loose
+                elif side[j] < 0:
+                    if rest < t:
+                        new = min(u, w * (t - rest) / stiff)
+                elif w * (t - rest) < u:
+                    new = max(-u, (w * (t - rest) - u) / stiff)
+                change = new - rho[j]
+                if change != 0.0:
+                    rho[j] = new
+                    for other in range(n):
+                        now[other] += change * Q[j, other]
+            if abs(now[i] - last) <= still[place]:
+                found[place] = now[i]
+                break
+            last = now[i]
+    return found

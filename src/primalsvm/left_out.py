@@ -13,6 +13,15 @@ alpha_i = 0: nothing changes there. The step is taken whole: a search along it f
 first samples change sides, far too early (USPS, C = 10: an error of 3 % in place of 15). What stays as it is: C, the
 class weights, gamma, the basis of an approximation.
 
+How far the others change sides goes with the distance that a score gives way, and what they do to it goes with that
+again. A sample whose new score is zero to within DOUBT distance^2 gets more than one step, where the loss is curved:
+with Q = X H^-1 X', the margins z of the others, and rho the forces they have beyond those of the pieces they were on,
+
+    z = z0 + Q rho(z),     rho_j = clip(w_j (tilt - z_j), 0, upper_j) - (what its old piece would have there)
+
+sample for sample in closed form, in rounds (`cpu_kernels.settle`). It ends at the truth, and only those take part that
+the first step brings near another piece. Where it does not end, the one step stands.
+
 Two routes to the same numbers, whichever matrix is smaller:
 
     features    H, d x d, the intercept eliminated:  q_i = |L^-1 (x_i - mean)|^2 + 1 / sum w,   H = L L'
@@ -33,7 +42,8 @@ With a free intercept and no other curved sample (a tiny C, classes of the same 
 kink: it is held as it is instead, which is kinder than the truth.
 
 Costs: O(m^3) once, m = min(d, |S|), and O(m^2) for each sample with alpha_i > 0; 8 m^2 bytes, twice, for which there
-must be room. K is looked at in the rows of the support vectors, X twice.
+must be room. K is looked at in the rows of the support vectors, X twice. Samples in doubt are few where n is large, as
+each moves the model less; those that would take more than ROOM bytes keep their one step.
 
 Chapelle (2007), section 6.3 and appendix B; Opper and Winther (2000); Cook (1977) for squares.
 """
@@ -45,6 +55,7 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpotrf
 
+from .cpu_kernels import settle
 from .kernel_matrix import MEMORY_LIMIT
 from .kernel_system import RAISES, SHARE, KernelRows
 from .losses import EPS, Array
@@ -53,6 +64,10 @@ from .newton_path import _intercept_weight
 from .problem import KernelProblem, LinearProblem, Problem
 from .reduced import Mapped
 from .triangles import invert_triangle, solve_positive
+
+DOUBT = 0.1  # of the squared distance that a score gives way: below it, one Newton step may have the wrong sign
+ROUNDS, STILL = 30, 1e-3  # of `settle`; it ends where a round moves the score by so much of the distance
+ROOM = 64 * 2**20  # bytes for the samples near those in doubt
 
 
 def loo_scores(problem: Problem, f: Array, b: float, alpha: Array) -> Array:
@@ -99,12 +114,46 @@ def leave_out(problem: Problem, f: Array, b: float, alpha: Array, folds=None) ->
     if folds is None:
         held = np.flatnonzero(alpha)
         scores[held] -= force[held] * compliance.alone(held)
-        return Left(plain, scores)
-    _, names = np.unique(folds, return_inverse=True)
-    for fold in np.split(np.argsort(names, kind="stable"), np.cumsum(np.bincount(names))[:-1]):
-        if force[fold].any():
-            scores[fold] -= compliance.together(fold) @ force[fold]
+    else:
+        _, names, sizes = np.unique(folds, return_inverse=True, return_counts=True)
+        for fold in np.split(np.argsort(names, kind="stable"), np.cumsum(sizes)[:-1]):
+            if force[fold].any():
+                scores[fold] -= compliance.together(fold) @ force[fold]
+        held = np.flatnonzero((alpha > 0) & (sizes[names] == 1))
+    _settle_doubtful(problem, compliance, curved, alpha, Left(plain, scores), held)
     return Left(plain, scores)
+
+
+def _settle_doubtful(
+    problem: Problem, compliance: "_Compliance", curved: np.ndarray, alpha: Array, left: Left, held: np.ndarray
+) -> None:
+    """Scores that one step may have left on the wrong side of zero, in their place; of those left out alone, `held`."""
+    bend, y = problem.loss.bend, problem.y
+    gives = np.abs(left.plain - left.scores)
+    doubtful = held[(np.abs(left.scores[held]) <= DOUBT * gives[held] ** 2) & (gives[held] > 0)]
+    if not len(doubtful) or not bend or (problem.intercept == "free" and len(curved) < 2):  # b is held: see above
+        return
+    side = np.where(alpha > 0, 1, -1).astype(np.int8)
+    side[curved] = 0
+    z, weight, upper = y * left.plain, problem.cost / bend, problem.upper
+    lag = np.divide(alpha, weight, out=np.zeros(problem.n), where=weight > 0)
+    top = z + lag  # the margin at which a sample's piece ends: none of them moves before another one does
+    top[side < 0] = np.minimum(problem.loss.tilt, z[side < 0])
+    top[side > 0] = np.maximum(problem.loss.tilt, top[side > 0])
+    slack = np.where(side == 0, np.minimum(lag, upper / np.maximum(weight, EPS) - lag), np.abs(z - top + lag))
+    pull = alpha + np.where(side == 0, weight * gives, 0.0)  # force that is gone when the score has given way
+    reached = 2 * compliance.reach(doubtful, pull[doubtful]) >= slack  # twice: others follow those that are
+    reached[doubtful] = True
+    near = np.flatnonzero(reached)
+    if 8 * len(near) * max(len(near), compliance.size) > ROOM:
+        return
+    Q = y[near, None] * compliance.between(near, near) * y[near]
+    settled = settle(
+        Q, np.searchsorted(near, doubtful), z[near], top[near], weight[near], upper[near], side[near],
+        ROUNDS, STILL * gives[doubtful],
+    )  # fmt: skip
+    ended = np.isfinite(settled)
+    left.scores[doubtful[ended]] = y[doubtful[ended]] * settled[ended]
 
 
 def _sides(problem: Problem, scores: Array, alpha: Array) -> tuple[np.ndarray, Array]:
@@ -138,6 +187,16 @@ class _Compliance(Protocol):
 
     def together(self, fold: np.ndarray) -> Array:
         """The same as a matrix between the samples of a fold, without all of them."""
+
+    def between(self, rows: np.ndarray, cols: np.ndarray) -> Array:
+        """Q: how far the scores of `rows` give way to unit forces at `cols`, with all samples in their places."""
+
+    def reach(self, cols: np.ndarray, force: Array) -> Array:
+        """(n,) the largest |Q_ij force_j| over these j."""
+
+    @property
+    def size(self) -> int:
+        """m"""
 
 
 def _compliance(problem: Problem, rows: Any, curved: np.ndarray) -> _Compliance:
@@ -215,6 +274,46 @@ class _Samples:
             q[part] -= np.einsum("ij,ij->j", inside, inside)
         return q
 
+    @property
+    def size(self):
+        return len(self.S)
+
+    def _columns(self, picked: np.ndarray) -> tuple[Array, Array, np.ndarray]:
+        """(V, g, inside S): Q_ij = k_ij - V_i'V_j + loose g_i g_j, where k_ij is D_ij if i in S or j in S."""
+        inside = np.isin(picked, self.S)
+        T, V, g = np.searchsorted(self.S, picked[inside]), np.empty((self.size, len(picked))), np.empty(len(picked))
+        V[:, inside], g[inside] = self.inverse[:, T] * -self.ridge[T], self.ridge[T] * self.u[T]
+        k = self.block(picked[~inside], self.S)
+        V[:, ~inside], g[~inside] = self.inverse @ k.T, 1.0 - k @ self.u
+        return V, g, inside
+
+    def between(self, rows, cols):
+        V, g, inside = self._columns(rows)
+        W, h, within = (V, g, inside) if rows is cols else self._columns(cols)
+        Q = self.loose * np.outer(g, h) - V.T @ W
+        Q[np.ix_(~inside, ~within)] += self.block(rows[~inside], cols[~within])
+        T, U = rows[inside], cols[within]
+        Q[np.ix_(inside, within)] += np.where(T[:, None] == U, self.ridge[np.searchsorted(self.S, U)], 0.0)
+        return Q
+
+    def reach(self, cols, force):
+        V, g, within = self._columns(cols)
+        back, out = self.inverse.T @ V, np.empty(self.rows.n)
+        mine = self.ridge[:, None] * (back + self.loose * np.outer(self.u, g))
+        mine[np.searchsorted(self.S, cols[within]), np.flatnonzero(within)] += self.ridge[
+            np.searchsorted(self.S, cols[within])
+        ]
+        out[self.S] = np.max(np.abs(mine) * force, axis=1, initial=0.0)
+        others = np.setdiff1d(np.arange(self.rows.n), self.S, assume_unique=True)
+        step = max(1, BLOCK_BYTES // (8 * max(self.size, 1)))
+        for first in range(0, len(others), step):
+            part = others[first : first + step]
+            k = self.block(part, self.S)
+            Q = self.loose * np.outer(1.0 - k @ self.u, g) - k @ back
+            Q[:, ~within] += self.block(part, cols[~within])
+            out[part] = np.max(np.abs(Q) * force, axis=1)
+        return out
+
     def together(self, fold):
         """With T those of the fold in S, E the others:   P_TT^-1 - D        P_TT^-1 G
                                                           G' P_TT^-1         Q_EE + G' P_TT^-1 G
@@ -282,6 +381,22 @@ class _Features:
             images = self.images(held[part])
             q[part] = np.einsum("ij,ij->j", images, images) + self.loose
         return q / np.maximum(1.0 - self.weights[held] * q, EPS)
+
+    @property
+    def size(self):
+        return len(self.mean)
+
+    def between(self, rows, cols):
+        images = self.images(rows)
+        return images.T @ (images if rows is cols else self.images(cols)) + self.loose
+
+    def reach(self, cols, force):
+        G, out = self.inverse.T @ self.images(cols), np.empty(self.rows.n)
+        step = max(1, BLOCK_BYTES // (8 * max(self.size, 1)))
+        for first in range(0, self.rows.n, step):
+            part = np.arange(first, min(first + step, self.rows.n))
+            out[part] = np.max(np.abs(self.rows.features(part) @ G - self.mean @ G + self.loose) * force, axis=1)
+        return out
 
     def together(self, fold):
         images, w = self.images(fold), self.weights[fold]
