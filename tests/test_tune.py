@@ -88,9 +88,16 @@ def test_wrong_options_are_one_sentence(folder, options, words):
 
 def test_probabilities_from_training_to_prediction(folder):
     path, _, _ = folder
-    for command in (["train"], ["tune", "--C", "2"]):
-        done(*command, path / "train.svm", "--probability", "sigmoid", "-o", path / "p.psvm")
-        lines = done("predict", path / "p.psvm", path / "test.svm", "--proba").stdout.splitlines()
+    wide = path / "wide.svm"  # one feature more than in training: a kernel sees it
+    wide.write_text((path / "test.svm").read_text().replace("\n", " 99:0.25\n"))
+    for *command, method, file in (
+        ("train", "sigmoid", path / "test.svm"),
+        ("tune", "--C", "2", "sigmoid", path / "test.svm"),
+        ("train", "ensemble", path / "test.svm"),
+        ("train", "--kernel", "rbf", "ensemble", wide),
+    ):
+        done(*command, path / "train.svm", "--probability", method, "-o", path / "p.psvm")
+        lines = done("predict", path / "p.psvm", file, "--proba").stdout.splitlines()
         rows = np.array([[float(word) for word in line.split("\t")] for line in lines])
         assert rows.shape == (80, 3) and np.allclose(rows[:, 1:].sum(axis=1), 1.0)
         assert (rows[:, 0] == np.array([1, 2])[rows[:, 1:].argmax(axis=1)]).all()

@@ -76,7 +76,8 @@ def has_probability(model) -> bool:
     """For available_if; the sentence is the cause of the AttributeError that it raises."""
     if model.probability is None:
         raise AttributeError(
-            "probabilities are calibrated in fit, where they are asked for: set probability='sigmoid' or 'isotonic'."
+            "probabilities are calibrated in fit, where they are asked for: set probability='sigmoid', 'isotonic' or "
+            "'ensemble'."
         )
     return True
 
@@ -132,13 +133,19 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         scores = self._scores_of(X)
         check_is_fitted(
             self,
-            "calibration_",
+            ["calibration_", "ensemble_"],
+            all_or_any=any,
             msg="this %(name)s has no probabilities: the fit was made without `probability`, or ended before it came "
             "to them; fit it again.",
         )
         decision = self._join(scores)
-        p = probabilities(self.calibration_, scores + self.intercept_, len(self.classes_), self.multi_class)
-        return agree(p, decision, winners(decision))
+        return agree(self._calibrated(X, scores), decision, winners(decision))
+
+    def _calibrated(self, X, scores: Array) -> Array:
+        """Probabilities before they are made to agree with predict, from scores (n, parts) without intercepts."""
+        if hasattr(self, "ensemble_"):
+            return np.mean([model._calibrated(X, model._scores_of(X)) for model in self.ensemble_], axis=0)
+        return probabilities(self.calibration_, scores + self.intercept_, len(self.classes_), self.multi_class)
 
     @available_if(has_probability)
     def predict_log_proba(self, X):
@@ -241,7 +248,11 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         yield "multi_class", self.multi_class in self._ways, " or ".join(map(repr, self._ways))
         known = isinstance(self.fit_intercept, bool | np.bool_) or self.fit_intercept == "penalized"
         yield "fit_intercept", known, "True, False or 'penalized'"
-        yield "probability", self.probability is None or self.probability in METHODS, "None, 'sigmoid' or 'isotonic'"
+        yield (
+            "probability",
+            self.probability is None or self.probability in METHODS,
+            "None, 'sigmoid', 'isotonic' or 'ensemble'",
+        )
 
     def _check_params(self) -> None:
         for name, right, wanted in self._rules():
@@ -299,7 +310,8 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
 
     def _fit(self, data: Prepared, starts: list[Start | None]):
         begin = time.perf_counter()
-        self.__dict__.pop("calibration_", None)  # that of the last fit
+        for name in ("calibration_", "ensemble_"):  # of the last fit
+            self.__dict__.pop(name, None)
         data, results = self._fit_model(data, starts)
         if self.probability is not None:
             self._calibrate(data, results, begin)
@@ -312,9 +324,12 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         return data, results
 
     def _calibrate(self, data: Prepared, results: list[Result], begin: float) -> None:
-        """A curve for each binary problem, from scores of its samples by models without them. Ctrl-C leaves none."""
+        """A curve for each binary problem, from scores of its samples by models without them. Ctrl-C leaves none.
+
+        Or the models that those come from, with curves of their own.
+        """
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
-        interrupted, parts = threading.Event(), data.parts
+        interrupted, parts, together = threading.Event(), data.parts, self.probability == "ensemble"
         keys = row_keys(data.X, data.labels, seed)
 
         def left() -> float | None:
@@ -322,17 +337,19 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
 
         def run(k: int) -> OutOfSample:
             if interrupted.is_set():
-                return OutOfSample(np.empty(0), np.empty(0), np.empty(0), 0.0, "interrupted")
+                return OutOfSample(np.empty(0), np.empty(0), np.empty(0), 0.0, "interrupted", [])
             problem, mine = self._problem(data, parts[k]), parts[k].take(keys)
             limits: dict[str, Any] = {"max_iter": self.max_iter, "max_seconds": left, "stop": interrupted.is_set}
-            return out_of_sample(problem, results[k], self.solver_, mine, **limits)
+            return out_of_sample(problem, results[k], self.solver_, mine, folds=together, **limits)
 
         with one_blas_thread():
             found = _run_all(run, len(parts), self._flying(parts), interrupted)
             if interrupted.is_set():
                 raise KeyboardInterrupt
-            curves = [fit_curve(self.probability, each.scores, each.y, each.cost / self.C) for each in found]
-        self.calibration_ = curves
+            if together:
+                self.ensemble_ = self._ensemble(data, results, found)
+            else:
+                self.calibration_ = [fit_curve(self.probability, f.scores, f.y, f.cost / self.C) for f in found]
         worst = max(each.relative_gap for each in found)
         if worst > FOLD_TOL:
             warnings.warn(
@@ -341,6 +358,22 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=outside(),
             )
+
+    def _ensemble(self, data: Prepared, results: list[Result], found: list[OutOfSample]) -> list["CertifiedClassifier"]:
+        """A model of each fold. Binary problems with fewer samples than folds take theirs in turns."""
+        models = []
+        for k in range(max(1, *(len(each.fits) for each in found))):
+            model = self._at(probability="sigmoid", tol=FOLD_TOL, warm_start=False, callback=None)
+            model.solver_, model.classes_ = self.solver_, self.classes_
+            folds = [each.fits[k % len(each.fits)] if each.fits else None for each in found]
+            model._store([fold.result if fold else own for fold, own in zip(folds, results, strict=True)], data)
+            model.calibration_ = []
+            for each, fold in zip(found, folds, strict=True):
+                out = fold.out if fold else np.arange(len(each.y))
+                curve = fit_curve("sigmoid", each.scores[out], each.y[out], each.cost[out] / self.C)
+                model.calibration_.append(curve)
+            models.append(model)
+        return models
 
     def _train(self, data: Prepared, starts: list[Start | None], fits: int = 1) -> list[Result]:
         """Solve, keep the model, and leave it to the caller to warn of what was missed. It is one of so many fits."""

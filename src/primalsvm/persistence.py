@@ -374,6 +374,8 @@ def _check_parts(model) -> int:
     parts = count_parts(k, model.multi_class)
     if hasattr(model, "calibration_") and not _are_curves(model.calibration_, parts):
         raise ModelError("calibration_ is not a curve for each binary problem")
+    if hasattr(model, "ensemble_") and not _are_members(model):
+        raise ModelError("ensemble_ is not a list of models like the one it belongs to")
     return parts
 
 
@@ -471,6 +473,19 @@ def _are_curves(values, parts: int) -> bool:
         and curve.shape[0] == 2
         and (curve.ndim == 1 or (curve.ndim == 2 and curve.size > 0 and bool(np.all(np.diff(curve[0]) >= 0))))
         for curve in values
+    )
+
+
+def _are_members(model) -> bool:
+    """Models like this one, each with curves; what else they must be is checked as of every model in the file."""
+    return len(model.ensemble_) > 0 and all(
+        type(each) is type(model)
+        and hasattr(each, "calibration_")
+        and not hasattr(each, "ensemble_")
+        and each.n_features_in_ == model.n_features_in_
+        and each.multi_class == model.multi_class
+        and np.array_equal(each.classes_, model.classes_)
+        for each in model.ensemble_
     )
 
 

@@ -81,6 +81,8 @@ def widened(model: Any, width: int) -> Any:
     vectors.resize((vectors.shape[0], width))
     wide = copy(model)
     wide.support_vectors_, wide.n_features_in_ = vectors, width
+    if hasattr(model, "ensemble_"):
+        wide.ensemble_ = [widened(each, width) for each in model.ensemble_]
     return wide
 
 

@@ -17,7 +17,8 @@ Exit codes:
 FIT_INTERCEPT = {"free": True, "none": False, "penalized": "penalized"}
 
 Probability = Annotated[
-    Literal["sigmoid", "isotonic"] | None, typer.Option(help="Calibrate probabilities too, for predict --proba.")
+    Literal["sigmoid", "isotonic", "ensemble"] | None,
+    typer.Option(help="Calibrate probabilities too, for predict --proba."),
 ]
 LossName = Literal["squared_hinge", "hinge", "huber"]
 InterceptName = Literal["free", "none", "penalized"]
