@@ -57,7 +57,7 @@ class LinearSVC(CertifiedClassifier):
         predict decides, and its class is always the most probable one. The cost is about that of one more fit; of two
         or three where support vectors and features are both many (text). "ensemble" keeps five models, each fitted
         without a fifth of the samples and with a sigmoid of its own, and takes the mean of what they say: better
-        where new data are not quite like the old, at six times the cost of a prediction.
+        where new data are not quite like the old. It costs about five fits more, and six predictions for one.
     n_jobs : int, default=None
         Threads of a fit, -1 for all cores: they share the rows of one binary problem, or the problems where there are
         several. The same number gives the same bits.
