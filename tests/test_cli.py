@@ -570,7 +570,7 @@ def wait_for(words, terminal, seconds=60):
 @pytest.mark.parametrize("classes, jobs", [(2, 1), (3, 2)])
 def test_ctrl_c_keeps_the_best_model(classes, jobs, tmp_path):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(3000, 40)), np.arange(3000) % classes
+    X, y = rng.normal(size=(50_000, 40)), np.arange(50_000) % classes  # of fewer rows it would stall, and end by itself
     np.savez(tmp_path / "random.npz", X=X, y=y)
     terminal, theirs = pty.openpty()
     command = [*PROGRAM, "train", tmp_path / "random.npz", "-o", tmp_path / "m.psvm", "--jobs", str(jobs), *LONG]
@@ -588,7 +588,7 @@ def test_ctrl_c_keeps_the_best_model(classes, jobs, tmp_path):
     model = load(tmp_path / "m.psvm")
     assert model.status_ == "interrupted" and 0 < model.certificate_.dual <= model.certificate_.primal < np.inf
     assert f"certificate   {model.certificate_}\n" in output and "status        interrupted\n" in output
-    np.testing.assert_array_equal(model.predict(X).shape, (3000,))
+    np.testing.assert_array_equal(model.predict(X).shape, (50_000,))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.psvm", "random.npz"]
 
 
