@@ -213,11 +213,12 @@ def test_forces_move_scores_as_the_whole_hessian_says(name, loss, intercept):
         assert np.allclose(compliance.reach(some, force), np.max(np.abs(Q[:, some]) * force, axis=1), rtol=1e-6)
 
 
-def test_doubts_that_take_too_much_room_stay(monkeypatch):
+@pytest.mark.parametrize("limit", ["ROOM", "EFFORT"])
+def test_doubts_that_take_too_much_stay(limit, monkeypatch):
     problem = draw(0, "linear", Huber(0.5), "free", 40, 60)
     monkeypatch.setattr(module, "DOUBT", 1e300)
     settled, solution = loo_scores(problem, *solved(problem)), solved(problem)
-    monkeypatch.setattr(module, "ROOM", 100)
+    monkeypatch.setattr(module, limit, 100)
     kept = loo_scores(problem, *solution)
     monkeypatch.setattr(module, "DOUBT", 0.0)
     assert np.array_equal(kept, loo_scores(problem, *solution)) and not np.allclose(kept, settled)

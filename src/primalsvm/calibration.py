@@ -16,7 +16,7 @@ isotonic    the rising function closest to the same targets in the square, linea
 ensemble    the mean of five models, those of the folds, each with a sigmoid through the scores of its own fifth. Where
             they disagree it is less sure of itself, which new data that are not like the old ones reward, and others
             do not: log loss of USPS 0-4/5-9, C = 10, sigmoid and ensemble, 0.097 and 0.091 on its own test part, which
-            other hands have written, 0.042 and 0.045 where both parts are shuffled (`benchmarks/probabilities.py`)
+            other hands have written, 0.043 and 0.046 where both parts are shuffled (`benchmarks/probabilities.py`)
 
 More than two classes:
 

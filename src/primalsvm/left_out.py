@@ -19,8 +19,8 @@ with Q = X H^-1 X', the margins z of the others, and rho the forces they have be
 
     z = z0 + Q rho(z),     rho_j = clip(w_j (tilt - z_j), 0, upper_j) - (what its old piece would have there)
 
-sample for sample in closed form, in rounds (`cpu_kernels.settle`). It ends at the truth, and only those take part that
-the first step brings near another piece. Where it does not end, the one step stands.
+sample for sample in closed form, in rounds (`cpu_kernels.settle`). It ends at the truth, but for samples that the first
+step does not bring near another piece: they take no part. Where it does not end, the one step stands.
 
 Two routes to the same numbers, whichever matrix is smaller:
 
@@ -43,7 +43,7 @@ kink: it is held as it is instead, which is kinder than the truth.
 
 Costs: O(m^3) once, m = min(d, |S|), and O(m^2) for each sample with alpha_i > 0; 8 m^2 bytes, twice, for which there
 must be room. K is looked at in the rows of the support vectors, X twice. Samples in doubt are few where n is large, as
-each moves the model less; those that would take more than ROOM bytes keep their one step.
+each moves the model less; where they would take more than ROOM bytes or EFFORT, all keep their one step.
 
 Chapelle (2007), section 6.3 and appendix B; Opper and Winther (2000); Cook (1977) for squares.
 """
@@ -67,7 +67,7 @@ from .triangles import invert_triangle, solve_positive
 
 DOUBT = 0.1  # of the squared distance that a score gives way: below it, one Newton step may have the wrong sign
 ROUNDS, STILL = 30, 1e-3  # of `settle`; it ends where a round moves the score by so much of the distance
-ROOM = 64 * 2**20  # bytes for the samples near those in doubt
+ROOM, EFFORT = 64 * 2**20, 1e9  # bytes and operations for samples in doubt: about those of an inverse of a thousand
 
 
 def loo_scores(problem: Problem, f: Array, b: float, alpha: Array) -> Array:
@@ -133,6 +133,8 @@ def _settle_doubtful(
     doubtful = held[(np.abs(left.scores[held]) <= DOUBT * gives[held] ** 2) & (gives[held] > 0)]
     if not len(doubtful) or not bend or (problem.intercept == "free" and len(curved) < 2):  # b is held: see above
         return
+    if 8 * len(doubtful) * compliance.size > ROOM:
+        return
     side = np.where(alpha > 0, 1, -1).astype(np.int8)
     side[curved] = 0
     z, weight, upper = y * left.plain, problem.cost / bend, problem.upper
@@ -145,7 +147,7 @@ def _settle_doubtful(
     reached = 2 * compliance.reach(doubtful, pull[doubtful]) >= slack  # twice: others follow those that are
     reached[doubtful] = True
     near = np.flatnonzero(reached)
-    if 8 * len(near) * max(len(near), compliance.size) > ROOM:
+    if 8 * len(near) * max(len(near), compliance.size) > ROOM or len(doubtful) * len(near) ** 2 > EFFORT:
         return
     Q = y[near, None] * compliance.between(near, near) * y[near]
     settled = settle(
@@ -298,11 +300,9 @@ class _Samples:
 
     def reach(self, cols, force):
         V, g, within = self._columns(cols)
-        back, out = self.inverse.T @ V, np.empty(self.rows.n)
+        back, out, T = self.inverse.T @ V, np.empty(self.rows.n), np.searchsorted(self.S, cols[within])
         mine = self.ridge[:, None] * (back + self.loose * np.outer(self.u, g))
-        mine[np.searchsorted(self.S, cols[within]), np.flatnonzero(within)] += self.ridge[
-            np.searchsorted(self.S, cols[within])
-        ]
+        mine[T, np.flatnonzero(within)] += self.ridge[T]
         out[self.S] = np.max(np.abs(mine) * force, axis=1, initial=0.0)
         others = np.setdiff1d(np.arange(self.rows.n), self.S, assume_unique=True)
         step = max(1, BLOCK_BYTES // (8 * max(self.size, 1)))

@@ -74,7 +74,7 @@ def leave_one_out(model, X, y, sample_weight=None, *, folds=None) -> LeaveOneOut
     Notes
     -----
     One Newton step from the optimum for each sample; exact while no other sample changes to another piece of its loss.
-    Where the sign is in doubt and the loss is smooth, more steps, which end at the score of a true fit.
+    Where the sign is in doubt and the loss is smooth, more steps, which end at or near the score of a true fit.
     In one-vs-one problems a sample that is not of a pair keeps that pair's score. C, class weights, gamma and the
     basis of an approximation are taken as given. A loosely solved model is a little off: tol=1e-3 is good enough.
 
