@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from primalsvm import matrix
+from primalsvm import Hinge, LinearProblem, matrix, solve
 from primalsvm.matrix import BLOCK_ROWS, Dense, Sparse, as_matrix
+from primalsvm.rows import AlikeRows, SparseRows
+from primalsvm.solvers import DualCoordinateAscent, Hyperpass, Newton, Pegasos
 
 EPS = 2.0**-52
 N, D = BLOCK_ROWS + 37, 5  # more rows than a block
@@ -332,3 +334,73 @@ def test_dense_or_sparse_stays_what_it_was():
 def test_what_is_no_matrix_gets_a_sentence(wrong):
     with pytest.raises(ValueError, match=r"^X must be a matrix \(n_samples, n_features\), got \d dimension\(s\)\.$"):
         as_matrix(wrong)
+
+
+# --- rows whose entries are alike -------------------------------------------------------------------------------------
+
+
+def alike(dtype, scaled):
+    """Entries 1, or one number for each row; some rows empty, some with a single entry."""
+    rng = np.random.default_rng(5)
+    X = (rng.random((600, 40)) < rng.uniform(0, 0.4, (600, 1))).astype(dtype)
+    X[::50] = 0.0
+    return X * rng.uniform(-3, 3, (600, 1)).astype(dtype) if scaled else X
+
+
+def as_if_not_alike(X):
+    """The same matrix whose compiled loops read every entry."""
+    other = Sparse(X.csr, X.threads)
+    other.rows = SparseRows(X.csr.data, X.csr.indices, X.csr.indptr)
+    return other
+
+
+@every_dtype
+@pytest.mark.parametrize("scaled", [False, True])
+def test_rows_of_equal_entries_are_read_as_one_number_and_give_the_same_bits(dtype, scaled):
+    X = as_matrix(sp.csr_array(alike(dtype, scaled)))
+    assert isinstance(X.rows, AlikeRows)
+    assert X.rows.value.dtype == dtype
+    assert np.shares_memory(X.rows.indices, X.csr.indices)
+    rng = np.random.default_rng(6)
+    w, a, picked = rng.standard_normal(40), rng.standard_normal(600), rng.permutation(600)[:333]
+    other = as_if_not_alike(X)
+    for say in (
+        lambda M: M.matvec(w),
+        lambda M: M.matvec(w, picked),
+        lambda M: M.transpose_matvec(a),
+        lambda M: M.transpose_matvec(a[:333], picked),
+        lambda M: M.gram(a[:333], picked),
+        lambda M: M.diagonal(a[:333], picked),
+        lambda M: M.squared_norms,
+        lambda M: M.take(picked).matvec(w),
+    ):
+        np.testing.assert_array_equal(say(X), say(other))
+    np.testing.assert_allclose(X.matvec(w), alike(dtype, scaled).astype(np.float64) @ w, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [DualCoordinateAscent(), Pegasos(), Newton(), Hyperpass()], ids=lambda s: s.name)
+def test_solvers_take_the_same_steps_on_rows_of_equal_entries(solver):
+    X = as_matrix(sp.csr_array(alike(np.float64, True)))
+    y = np.where(np.random.default_rng(7).random(600) < 0.5, -1.0, 1.0)
+    fits = [
+        solve(LinearProblem(y, np.ones(600), Hinge(), "none", X=M), solver, tol=1e-3, max_iter=20)
+        for M in (X, as_if_not_alike(X))
+    ]
+    np.testing.assert_array_equal(fits[0].f, fits[1].f)
+    assert fits[0].f.any()
+
+
+@every_dtype
+def test_one_entry_that_differs_is_seen(dtype):
+    values = alike(dtype, True)
+    full = np.flatnonzero(np.count_nonzero(values, axis=1) > 1)
+    for row in full[[0, -1]]:
+        off = sp.csr_array(values)
+        off.data[off.indptr[row + 1] - 1] *= 1.5
+        X = as_matrix(off)
+        assert isinstance(X.rows, SparseRows)
+        np.testing.assert_allclose(X.matvec(np.ones(40)), off.sum(axis=1), rtol=1e-5)
+    assert isinstance(as_matrix(sp.csr_array((3, 4))).rows, SparseRows)  # nothing to be alike
+    holes = sp.csr_array(values)
+    holes.data[3] = np.nan
+    assert isinstance(as_matrix(holes).rows, SparseRows)

@@ -155,18 +155,19 @@ def test_auto_says_what_it_chose_and_why(n, d, chosen, why, capsys):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_the_belief_is_about_the_gap(loss):
-    """Met along the pass, so of alpha a little earlier: above the gap at its end, about below the one before."""
+    """Met along the pass, so of alpha a little earlier: about the gap at its end, about below the one before."""
     problem = text(1, loss)
-    solver = DualCoordinateAscent(shrink=False, newton=False)
-    state = solver.init(problem)
-    gaps, beliefs = [], []
-    for _ in range(12):
-        solver._pass(problem, state)
-        primal = problem.primal(state.work, 0.0)
-        gaps.append((primal - problem.dual(state.alpha)) / primal)
-        beliefs.append(state.belief)
-    assert all(now <= belief for now, belief in zip(gaps, beliefs, strict=True))
-    assert all(belief <= 1.5 * before for belief, before in zip(beliefs[1:], gaps, strict=False))
+    for seed in range(8):
+        solver = DualCoordinateAscent(shrink=False, newton=False, seed=seed)
+        state = solver.init(problem)
+        gaps, beliefs = [], []
+        for _ in range(12):
+            solver._pass(problem, state)
+            primal = problem.primal(state.work, 0.0)
+            gaps.append((primal - problem.dual(state.alpha)) / primal)
+            beliefs.append(state.belief)
+        assert all(now <= 1.25 * belief for now, belief in zip(gaps, beliefs, strict=True))
+        assert all(belief <= 1.5 * before for belief, before in zip(beliefs[1:], gaps, strict=False))
 
 
 def hard():

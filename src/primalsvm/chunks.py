@@ -337,7 +337,7 @@ class Chunked(Matrix):
         matrix = as_matrix(piece, self.threads)
         self._squares[begin:end] = matrix.squared_norms
         self.entries += matrix.entries
-        self.bytes += sum(array.nbytes for array in matrix.rows)
+        self.bytes += matrix.bytes
         self.matvec_terms = max(self.matvec_terms, matrix.matvec_terms)
         self._piece_terms = max(self._piece_terms, matrix.transpose_terms)
         if self.bytes <= KEPT * self.chunks.memory_limit:

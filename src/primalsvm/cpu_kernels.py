@@ -5,9 +5,12 @@ process in spite of cache=True.
 Dense and CSR rows, float32 and float64, 32- and 64-bit indices share one body: row_dot and row_add are chosen by the
 type of `rows`. Sums are float64 always.
 
-Two things make a pass in random order twice as fast as plain loops are. Positions are unsigned: a signed one may be
-negative, NumPy's "from the end", and the test for that turns every contiguous load into a gather. And what the next
-samples need is asked for ahead of time, because the memory cannot guess a random order.
+Four things make a pass in random order several times as fast as plain loops are. Positions are unsigned: a signed one
+may be negative, NumPy's "from the end", and the test for that turns every contiguous load into a gather. What the next
+samples need is asked for ahead of time, because the memory cannot guess a random order. Row access is inlined: a call
+that is given arrays counts their references before and after, by atomic operations, which cost more than a dozen
+products and which two threads do not do at the same time. And sums over sparse rows are written out, four side by side:
+left to itself the compiler would gather w into vectors, which is slow for short rows.
 """
 
 from typing import Any
@@ -17,7 +20,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from .rows import DenseRows
+from .rows import AlikeRows, DenseRows
+
+INLINE: Any = {"forceinline": True, "fastmath": {"contract", "nsz"}}
+LOOSE: Any = INLINE | {"fastmath": {"reassoc", "contract", "nsz"}}  # sums in any order, and so in vectors
 
 
 def row_dot(rows, i, w):
@@ -28,6 +34,10 @@ def row_add(rows, i, scale, w):
     """w += scale x_i"""
 
 
+def row_value(rows, i, place):
+    """The entry of the sparse row x_i that stands at this place of the arrays."""
+
+
 def row_prefetch(rows, i):
     """Ask for x_i, which is needed soon: its first 64 cache lines; after that the hardware has seen where it goes."""
 
@@ -36,35 +46,58 @@ def row_locate(rows, i):
     """Ask for where x_i lies, before it is asked for itself."""
 
 
-def _is_dense(rows) -> bool:
-    return isinstance(rows, types.BaseNamedTuple) and getattr(rows, "instance_class", None) is DenseRows
+def _is(kind, rows) -> bool:
+    return isinstance(rows, types.BaseNamedTuple) and getattr(rows, "instance_class", None) is kind
 
 
-@overload(row_dot)
-def _row_dot(rows, i, w):
-    if _is_dense(rows):
+@overload(row_value, jit_options=INLINE)
+def _row_value(rows, i, place):
+    if _is(AlikeRows, rows):
+        return lambda rows, i, place: rows.value[i]
+    return lambda rows, i, place: rows.data[place]
 
-        def dense(rows, i, w):
-            x = rows.values[i]
-            total = 0.0
-            for j in range(x.size):
-                total += x[j] * w[j]
-            return total
 
-        return dense
+@overload(row_dot, jit_options=LOOSE)
+def _dense_dot(rows, i, w):
+    if not _is(DenseRows, rows):
+        return None
+
+    def dense(rows, i, w):
+        x = rows.values[i]
+        total = 0.0
+        for j in range(x.size):
+            total += x[j] * w[j]
+        return total
+
+    return dense
+
+
+@overload(row_dot, jit_options=INLINE)
+def _sparse_dot(rows, i, w):
+    if _is(DenseRows, rows):
+        return None
 
     def sparse(rows, i, w):
-        total = 0.0
-        for k in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            total += rows.data[k] * w[np.uint64(rows.indices[k])]
-        return total
+        k, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+        one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        while k + four <= end:
+            a += row_value(rows, i, k) * w[np.uint64(rows.indices[k])]
+            b += row_value(rows, i, k + one) * w[np.uint64(rows.indices[k + one])]
+            c += row_value(rows, i, k + two) * w[np.uint64(rows.indices[k + two])]
+            d += row_value(rows, i, k + three) * w[np.uint64(rows.indices[k + three])]
+            k += four
+        while k < end:
+            a += row_value(rows, i, k) * w[np.uint64(rows.indices[k])]
+            k += one
+        return (a + b) + (c + d)
 
     return sparse
 
 
-@overload(row_add)
+@overload(row_add, jit_options=INLINE)
 def _row_add(rows, i, scale, w):
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
 
         def dense(rows, i, scale, w):
             x = rows.values[i]
@@ -75,7 +108,7 @@ def _row_add(rows, i, scale, w):
 
     def sparse(rows, i, scale, w):
         for k in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            w[np.uint64(rows.indices[k])] += scale * rows.data[k]
+            w[np.uint64(rows.indices[k])] += scale * row_value(rows, i, k)
 
     return sparse
 
@@ -102,11 +135,11 @@ def _prefetch(typing_context, array, position):
 prefetch: Any = intrinsic(_prefetch)
 
 
-@overload(row_prefetch)
+@overload(row_prefetch, jit_options=INLINE)
 def _row_prefetch(rows, i):
     line = [np.uint64(512 // array.dtype.bitwidth) for array in rows.types]  # entries in a cache line of 64 bytes
     line_of_values, most = line[0], np.uint64(64) * line[0]
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
 
         def dense(rows, i):
             x = rows.values[i]
@@ -115,29 +148,32 @@ def _row_prefetch(rows, i):
 
         return dense
 
-    line_of_indices = line[1]
+    line_of_indices, alike = line[1], _is(AlikeRows, rows)
 
     def sparse(rows, i):
         begin = np.uint64(rows.indptr[i])
         end = min(np.uint64(rows.indptr[i + 1]), begin + most)
-        for k in range(begin, end, line_of_values):
-            prefetch(rows.data, k)
+        if alike:
+            prefetch(rows.value, np.uint64(i))
+        else:
+            for k in range(begin, end, line_of_values):
+                prefetch(rows.data, k)
         for k in range(begin, end, line_of_indices):
             prefetch(rows.indices, k)
 
     return sparse
 
 
-@overload(row_locate)
+@overload(row_locate, jit_options=INLINE)
 def _row_locate(rows, i):
-    if _is_dense(rows):
+    if _is(DenseRows, rows):
         return lambda rows, i: None
     return lambda rows, i: prefetch(rows.indptr, np.uint64(i))
 
 
 # products with some rows ----------------------------------------------------------------------------------------------
 # `rows` says where the entries are, `picked` which rows are meant, in their order; an empty one with `every`: all
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def dot_rows(rows, every, picked, begin, end, w, out):
     """out[k] = <x_i, w> for the k-th row picked, begin <= k < end."""
     for k in range(begin, end):
@@ -158,8 +194,21 @@ def square_rows(rows, out):
     for i in range(out.size):
         total = 0.0
         for place in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            total += np.float64(rows.data[place]) * np.float64(rows.data[place])
+            value = np.float64(row_value(rows, i, place))
+            total += value * value
         out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def values_of_rows(data, indptr, out):
+    """out_i = what all entries of row i are; False where those of some row differ."""
+    for i in range(out.size):
+        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        out[i] = data[begin] if begin < end else 0.0
+        for k in range(begin, end):
+            if data[k] != out[i]:
+                return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -180,7 +229,8 @@ def add_squares(rows, picked, scale, out):
     for k in range(picked.size):
         i = picked[k]
         for place in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            out[np.uint64(rows.indices[place])] += scale[k] * rows.data[place] * rows.data[place]
+            value = row_value(rows, i, place)
+            out[np.uint64(rows.indices[place])] += scale[k] * value * value
 
 
 @njit(cache=True, nogil=True)
@@ -191,9 +241,9 @@ def add_gram(rows, picked, begin, end, scale, out):
         last = np.uint64(rows.indptr[i + 1])
         for place in range(np.uint64(rows.indptr[i]), last):
             line = out[np.uint64(rows.indices[place])]
-            value = scale[k] * rows.data[place]
+            value = scale[k] * row_value(rows, i, place)
             for other in range(place, last):
-                line[np.uint64(rows.indices[other])] += value * rows.data[other]
+                line[np.uint64(rows.indices[other])] += value * row_value(rows, i, other)
 
 
 @njit(cache=True, nogil=True)
@@ -346,53 +396,55 @@ def slope_along(margins, change, t, cost, tilt, bend, bound):
     return slope, curvature
 
 
-@njit
-def _random_below(seed, n):
-    """A number in 0 .. n-1 from a xorshift generator whose state is seed[0]; the same on every machine."""
-    x = seed[0]
+@njit(forceinline=True)
+def _random_below(x, n):
+    """(the next state, a number in 0 .. n-1) from a xorshift generator, n < 2^32; the same on every machine."""
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
     x ^= x << np.uint64(17)
-    seed[0] = x
-    return np.int64(x % np.uint64(n))
+    return x, ((x >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)
 
 
 TINY = 1e-300
 
 
 @njit(cache=True)
-def shuffle(order, seed):
-    """`order` in random order, in place."""
-    for k in range(order.size - 1, 0, -1):
-        j = _random_below(seed, k + 1)
-        order[k], order[j] = order[j], order[k]
+def shuffle(order, block, seed):
+    """Blocks of so many neighbours in random order, and in random order within each: `order` itself, changed."""
+    state, n, size = seed[0], np.uint64(order.size), np.uint64(block)
+    one, blocks = np.uint64(1), n // size  # what does not fill a block stays at the end
+    for k in range(blocks - one, np.uint64(0), -1) if blocks else range(np.uint64(0)):
+        state, j = _random_below(state, k + one)
+        for m in range(size):
+            here, there = k * size + m, j * size + m
+            order[here], order[there] = order[there], order[here]
+    for begin in range(np.uint64(0), n, size) if block > 1 else range(np.uint64(0)):
+        for k in range(min(size, n - begin) - one, np.uint64(0), -1):
+            state, j = _random_below(state, k + one)
+            order[begin + k], order[begin + j] = order[begin + j], order[begin + k]
+    seed[0] = state
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def dual_coordinate_pass(
-    rows,
-    stored,
-    y,
-    cost,
-    squared_norms,
-    tilt,
-    bend,
-    bound,
-    centre,
-    reach,
-    alpha,
-    w,
-    balance,
-    active,
-    block,
-    turns,
-    before,
-    limits,
-    seed,
-):
-    """Each alpha_i of some active samples set to its optimum; those put aside become ~i in `active`.
+@njit(cache=True, nogil=True)
+def dual_facts(y, cost, squared_norms, reach, bend, bound):
+    """(n, 4): y_i; where the box of alpha_i ends; bend / c_i; and one over the curvature of -D in alpha_i.
 
-    turns: which of the blocks of `block` samples, and in which order; within a block the order is random.
+    Side by side, because a pass in random order waits for the memory, not for the numbers. An empty row has no
+    curvature: D is linear in its alpha_i, which then goes to an end.
+    """
+    facts = np.empty((y.size, 4))
+    for i in range(y.size):
+        stiffness = bend / cost[i] if bend > 0.0 and cost[i] > 0.0 else 0.0
+        facts[i, 0] = y[i]
+        facts[i, 1] = bound * cost[i] if cost[i] > 0.0 else 0.0
+        facts[i, 2] = stiffness
+        facts[i, 3] = 1.0 / max(squared_norms[i] + reach + stiffness, TINY)
+    return facts
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+def dual_coordinate_pass(rows, stored, facts, tilt, centre, reach, alpha, w, balance, visit, before, limits):
+    """Each alpha_i of the samples to visit set to its optimum, in their order; those put aside become ~i in `visit`.
 
     w is f's weights and `rows` are X's; or, where `stored`, w is the scores K (alpha y) and `rows` are K's.
     The intercept is  b = centre + reach * balance,  balance = sum alpha_i y_i  (reach = 0: b stays where it is).
@@ -400,58 +452,46 @@ def dual_coordinate_pass(
     beyond which an alpha_i at its bound is put aside (Hsieh et al. 2008, section 3.2); [4] the sum over the samples
     of c_i l(m_i) + alpha_i m_i - c_i r(alpha_i / c_i) as they were met, which is about the duality gap.
     Of the changes d_i of alpha_i: [5] sum d_i (tilt - bend alpha_i / c_i), alpha_i as it was before, which is also
-    written into before[k] for active[k]; [6] sum bend d_i^2 / c_i.
+    written into `before` for those visited; [6] sum bend d_i^2 / c_i.
     """
     high, low, lack = -np.inf, np.inf, 0.0
     gain, curve = 0.0, 0.0
-    total = balance[0]
-    state = np.empty(16, np.uint64)  # two cache lines: its changes must not keep other threads waiting for theirs
-    state[0] = seed[0]
-    near = max(1, AHEAD // block)
-    for turn in range(turns.size):
-        begin = turns[turn] * block
-        if block > 1:
-            shuffle(active[begin : begin + block], state)
-        soon = (turns[min(turn + near, turns.size - 1)] - turns[turn]) * block
-        later = (turns[min(turn + 2 * near, turns.size - 1)] - turns[turn]) * block
-        for k in range(begin, min(begin + block, active.size)):
-            ahead = active[min(k + later, active.size - 1)]
-            if not stored and ahead >= 0:
+    total, last = balance[0], visit.size - 1
+    above, below = limits[2], limits[3]
+    for k in range(visit.size):
+        ahead = visit[min(k + 2 * AHEAD, last)]
+        if ahead >= 0:
+            if not stored:
                 row_locate(rows, ahead)
-            ahead = active[min(k + soon, active.size - 1)]
-            if ahead >= 0:
-                if not stored:
-                    row_prefetch(rows, ahead)
-                prefetch(alpha, np.uint64(ahead))
-                prefetch(y, np.uint64(ahead))
-                prefetch(cost, np.uint64(ahead))
-                prefetch(squared_norms, np.uint64(ahead))
-            i = active[k]
-            a, top = alpha[i], bound * cost[i]
-            before[k] = a
-            score = w[i] if stored else row_dot(rows, i, w)
-            short = tilt - y[i] * (score + centre + reach * total)  # tilt - m_i
-            stiffness, best = 0.0, top if short > 0.0 else 0.0  # best: the alpha_i that is minus the loss's slope here
-            if bend > 0.0:
-                stiffness = bend / cost[i]
-                best = min(max(short / stiffness, 0.0), top)
-            lack += (best - a) * (short - 0.5 * stiffness * (best + a))
-            g = stiffness * a - short  # of -D in alpha_i
-            if (a <= 0.0 and g > limits[2]) or (a >= top and g < limits[3]):
-                active[k] = ~i
-                continue
-            low = min(low, g if a < top else max(g, 0.0))
-            high = max(high, g if a > 0.0 else min(g, 0.0))
-            # an empty row has no diagonal: D is linear in its alpha_i, which then goes to an end
-            moved = min(max(a - g / max(squared_norms[i] + reach + stiffness, TINY), 0.0), top)
-            if moved != a and abs(g) > 1e-14:
-                change = moved - a
-                gain += change * (tilt - stiffness * a)
-                curve += change * change * stiffness
-                alpha[i] = moved
-                total += change * y[i]
-                row_add(rows, i, change * y[i], w)
-    seed[0] = state[0]
+            prefetch(facts, np.uint64(4 * ahead))
+            prefetch(alpha, np.uint64(ahead))
+        ahead = visit[min(k + AHEAD, last)]
+        if not stored and ahead >= 0:
+            row_prefetch(rows, ahead)
+        i = np.uint64(visit[k])
+        y, top, stiffness, step = facts[i, 0], facts[i, 1], facts[i, 2], facts[i, 3]
+        a = alpha[i]
+        before[k] = a
+        score = w[i] if stored else row_dot(rows, i, w)
+        short = tilt - y * (score + centre + reach * total)  # tilt - m_i
+        best = top if short > 0.0 else 0.0  # the alpha_i that is minus the loss's slope here
+        if stiffness > 0.0:
+            best = min(max(short / stiffness, 0.0), top)
+        lack += (best - a) * (short - 0.5 * stiffness * (best + a))
+        g = stiffness * a - short  # of -D in alpha_i
+        if (a <= 0.0 and g > above) or (a >= top and g < below):
+            visit[k] = ~visit[k]
+            continue
+        low = min(low, g if a < top else max(g, 0.0))
+        high = max(high, g if a > 0.0 else min(g, 0.0))
+        moved = min(max(a - g * step, 0.0), top)
+        if moved != a and abs(g) > 1e-14:
+            change = moved - a
+            gain += change * (tilt - stiffness * a)
+            curve += change * change * stiffness
+            alpha[i] = moved
+            total += change * y
+            row_add(rows, i, change * y, w)
     balance[0] = total
     limits[0] = high
     limits[1] = low
@@ -464,7 +504,7 @@ TINY_SCALE = 1e-6
 FREE, PENALIZED = 1, 2  # how pegasos_pass treats the intercept; 0: there is none
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def pegasos_pass(
     rows, y, share, squared_norms, h, lam, batch, project, average, intercept, reach, order, v, u, scalars, seed
 ):
@@ -477,7 +517,7 @@ def pegasos_pass(
     of weights before it (a lazy average, O(nnz) a step).
     """
     n = order.size
-    shuffle(order, seed)
+    shuffle(order, 1, seed)
     pull = np.empty(batch)
     t, scale, square, weight, b, b_past, times = scalars
     for begin in range(0, n, batch):
@@ -545,7 +585,7 @@ def pegasos_pass(
     scalars[6] = times
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def products_of(rows, index, row, out):
     """out_kl = <x_i, x_j>, i = index_k and j = index_l, where it is nan; returns how many. `row` (d,) is all zeros."""
     count = 0

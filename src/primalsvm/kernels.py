@@ -248,16 +248,16 @@ class Points:
             return self._rows(picked, dtype)
         Z = self.Z[picked]
         n, d = Z.shape
-        rows = Sparse(Z.astype(np.float64))
-        rows.csr.data *= _scale(self.kernel)
+        scaled = Z.astype(np.float64)
+        scaled.data *= _scale(self.kernel)
         indptr = Z.indptr + 2 * np.arange(n + 1, dtype=Z.indptr.dtype)
         ends = indptr[1:]
         own = np.ones(indptr[-1], dtype=bool)
         own[ends - 1] = own[ends - 2] = False
         data, indices = np.empty(len(own), dtype=dtype), np.empty(len(own), dtype=Z.indices.dtype)
-        data[own], indices[own] = rows.csr.data, Z.indices
+        data[own], indices[own] = scaled.data, Z.indices
         data[ends - 2], indices[ends - 2] = 1.0, d
-        data[ends - 1], indices[ends - 1] = -0.5 * rows.squared_norms, d + 1
+        data[ends - 1], indices[ends - 1] = -0.5 * Sparse(scaled).squared_norms, d + 1
         return sp.csr_array((data, indices, indptr), shape=(n, d + 2))
 
     @property

@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 from .losses import Array
-from .rows import DenseRows, SparseRows
+from .rows import AlikeRows, DenseRows, SparseRows
 from .triangles import add_square
 
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
@@ -88,7 +88,7 @@ class Matrix:
     shape: tuple[int, int]
     dtype: np.dtype
     entries: int
-    rows: DenseRows | SparseRows
+    rows: DenseRows | SparseRows | AlikeRows
     matvec_terms: int
     threads: int = 1
     block: int  # rows that transpose_matvec sums up at a time
@@ -190,6 +190,7 @@ class Dense(Matrix):
         self.dtype = values.dtype
         self.entries = values.size
         self.rows = DenseRows(values)
+        self.bytes = values.nbytes
         self.threads = threads
         self.block = BLOCK_ROWS
         self.matvec_terms = values.shape[1]
@@ -275,7 +276,8 @@ class Sparse(Matrix):
         self.shape = csr.shape
         self.dtype = csr.dtype
         self.entries = int(csr.nnz)
-        self.rows = SparseRows(csr.data, csr.indices, csr.indptr)
+        self.rows = _rows_of(csr)
+        self.bytes = csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes
         self.threads = threads
         # a block's sum of length d should cost little beside its entries
         self.block = max(BLOCK_ROWS, 4 * self.shape[1] * self.shape[0] // max(self.entries, 1))
@@ -323,6 +325,15 @@ class Sparse(Matrix):
         out = np.empty(self.shape[0])
         square_rows(self.rows, out)
         return out
+
+
+def _rows_of(csr) -> SparseRows | AlikeRows:
+    from .cpu_kernels import values_of_rows
+
+    value = np.empty(csr.shape[0], dtype=csr.dtype)
+    if csr.nnz and values_of_rows(csr.data, csr.indptr, value):
+        return AlikeRows(value, csr.indices, csr.indptr)
+    return SparseRows(csr.data, csr.indices, csr.indptr)
 
 
 def as_matrix(X, threads: int = 1) -> Dense | Sparse:

@@ -17,3 +17,12 @@ class SparseRows(NamedTuple):
     data: np.ndarray  # (nnz,)
     indices: np.ndarray  # (nnz,)
     indptr: np.ndarray  # (n + 1,)
+
+
+class AlikeRows(NamedTuple):
+    """Rows of a CSR matrix whose entries are all the same within a row, as in bags of words, scaled or not, and in
+    categories spread over columns: two thirds of the memory that a pass reads are not needed."""
+
+    value: np.ndarray  # (n,) of every entry of a row
+    indices: np.ndarray  # (nnz,)
+    indptr: np.ndarray  # (n + 1,)

@@ -71,8 +71,9 @@ class State:
     centre: float
     reach: float
     everyone: np.ndarray  # the samples that count ...
-    active: np.ndarray  # ... and those of them that are not put aside, in the order of memory
+    active: np.ndarray  # ... and those of them that are not put aside
     block: int  # how many neighbours in memory are visited together; the blocks come in random order
+    facts: Array  # (n, 4): see cpu_kernels.dual_facts
     before: Array  # (n,) and limits (7,): see cpu_kernels.dual_coordinate_pass
     limits: Array
     settled: float  # spread of the projected gradients at which those put aside are called back
@@ -114,6 +115,8 @@ class DualCoordinateAscent(Solver):
     seed: int = 0
 
     def init(self, problem: Problem, start: Start | None = None) -> State:
+        from ..cpu_kernels import dual_facts
+
         alpha = np.zeros(problem.n)
         if start is not None and start.alpha is not None:
             alpha = np.clip(start.alpha, 0.0, problem.upper)
@@ -136,6 +139,9 @@ class DualCoordinateAscent(Solver):
             everyone=everyone,
             active=everyone.copy(),
             block=_block(problem),
+            facts=dual_facts(
+                problem.y, problem.cost, problem.squared_norms, reach, problem.loss.bend, problem.loss.bound
+            ),
             before=np.zeros(problem.n),
             limits=np.array([0.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 0.0]),
             settled=0.0,
@@ -230,16 +236,15 @@ class DualCoordinateAscent(Solver):
         from ..cpu_kernels import shuffle
 
         visited = len(state.active)
-        turns = np.arange(-(-visited // state.block))
-        shuffle(turns, state.seed)
+        shuffle(state.active, state.block, state.seed)
         parts = 1
         if isinstance(problem, LinearProblem) and not state.alone:
             chunk = problem.entries / problem.n * visited / MEETINGS
             parts = max(1, min(problem.X.threads, int(chunk / (PART_ENTRIES + COPIES * problem.size))))
         if parts > 1:
-            self._together(problem, state, turns, parts)
+            self._together(problem, state, parts)
         else:
-            _compiled(problem, state, turns, state.work, state.balance, state.limits, state.seed)
+            _compiled(problem, state, 0, visited, state.work, state.balance, state.limits)
             state.gain += state.limits[5] - 0.5 * state.limits[6]
         state.b = state.centre + state.reach * state.balance[0]
         if problem.intercept == "free":
@@ -262,18 +267,20 @@ class DualCoordinateAscent(Solver):
             return value - b * float(state.balance[0])
         return value - problem.penalty(state.reach * state.balance[0])
 
-    def _together(self, problem: Problem, state: State, turns: np.ndarray, parts: int) -> None:
+    def _together(self, problem: Problem, state: State, parts: int) -> None:
         """One pass over the active samples by several threads."""
         sums = np.array([-np.inf, np.inf, 0.0])  # what the parts say in limits[0], [1] and [4]
-        for chunk in np.array_split(turns, MEETINGS):
 
-            def work(begin, end, chunk=chunk):
-                f, balance, limits = state.work.copy(), state.balance.copy(), state.limits.copy()
-                _compiled(problem, state, chunk[begin:end], f, balance, limits, state.seed + np.uint64(begin))
-                f -= state.work
-                return f, balance[0] - state.balance[0], limits
+        def work(begin, end):
+            f, balance, limits = state.work.copy(), state.balance.copy(), state.limits.copy()
+            _compiled(problem, state, begin, end, f, balance, limits)
+            f -= state.work
+            return f, balance[0] - state.balance[0], limits
 
-            done = in_parts([len(chunk) * k // parts for k in range(parts + 1)], work)
+        cuts = [len(state.active) * k // (MEETINGS * parts) for k in range(MEETINGS * parts + 1)]
+        for meeting in range(0, MEETINGS * parts, parts):
+            mine = cuts[meeting : meeting + parts + 1]
+            done = in_parts(mine, work)
             change, turn, limits = done[0][0], sum(part[1] for part in done), np.array([part[2] for part in done])
             for part in done[1:]:
                 change += part[0]
@@ -286,7 +293,7 @@ class DualCoordinateAscent(Solver):
             state.gain += scale * slope - 0.5 * scale * scale * bend
             state.alone |= scale < IN_STEP
             if scale < 1.0:
-                self._go_back(state, chunk, scale)
+                self._go_back(state, slice(mine[0], mine[-1]), scale)
                 change *= scale
             state.work += change
             state.balance += scale * turn
@@ -294,14 +301,11 @@ class DualCoordinateAscent(Solver):
         state.limits[[0, 1, 4]] = sums
 
     @staticmethod
-    def _go_back(state: State, chunk: np.ndarray, scale: float) -> None:
-        """Only `scale` of what these blocks did; none of theirs is put aside for where it is not."""
-        places = (chunk[:, None] * state.block + np.arange(state.block)).ravel()
-        places = places[places < len(state.active)]
-        members = state.active[places]
-        members = np.where(members < 0, ~members, members)
-        state.alpha[members] = state.before[places] + scale * (state.alpha[members] - state.before[places])
-        state.active[places] = members
+    def _go_back(state: State, those: slice, scale: float) -> None:
+        """Only `scale` of what these visits did; none of them is put aside for where it is not."""
+        members, before = state.active[those], state.before[those]
+        np.maximum(members, ~members, out=members)
+        state.alpha[members] = before + scale * (state.alpha[members] - before)
 
     def _call_back(self, state: State, visited: int, close: bool) -> None:
         """Set the limits for the next pass; once the active ones have settled, take back those put aside."""
@@ -313,6 +317,8 @@ class DualCoordinateAscent(Solver):
             state.limits[2:4] = np.inf, -np.inf
         else:
             state.active = state.active[state.active >= 0]
+            if state.block > 1:
+                state.active.sort()  # neighbours in memory again
             state.limits[2] = high if high > 0 else np.inf
             state.limits[3] = low if low < 0 else -np.inf
 
@@ -351,28 +357,21 @@ def _block(problem: Problem) -> int:
     return 1 if size * problem.n <= CACHE else int(np.clip(PAGE / size, 1, MOST))
 
 
-def _compiled(problem, state, turns, work, balance, limits, seed) -> None:
+def _compiled(problem, state, begin, end, work, balance, limits) -> None:
+    """Visit the active samples from begin to end."""
     from ..cpu_kernels import dual_coordinate_pass
 
-    loss = problem.loss
     dual_coordinate_pass(
         problem.rows,
         problem.kind == "kernel",
-        problem.y,
-        problem.cost,
-        problem.squared_norms,
-        loss.tilt,
-        loss.bend,
-        loss.bound,
+        state.facts,
+        problem.loss.tilt,
         state.centre,
         state.reach,
         state.alpha,
         work,
         balance,
-        state.active,
-        state.block,
-        turns,
-        state.before,
+        state.active[begin:end],
+        state.before[begin:end],
         limits,
-        seed,
     )
