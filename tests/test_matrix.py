@@ -124,12 +124,16 @@ def test_terms_are_few(layout):
 
 @pytest.mark.parametrize("below", [0, 20, None], ids=["weights above 0", "some below", "all below"])
 @pytest.mark.parametrize("block_bytes", [matrix.BLOCK_BYTES, 8 * D * 10], ids=["one block", "blocks of 10 rows"])
+@pytest.mark.parametrize("narrow", [matrix.NARROW, 0], ids=["few features", "many"])
+@pytest.mark.parametrize("even", [False, True], ids=["weights", "one weight"])
 @every_dtype
 @every_layout
-def test_gram(layout, dtype, block_bytes, below, monkeypatch):
+def test_gram(layout, dtype, even, narrow, block_bytes, below, monkeypatch):
     monkeypatch.setattr(matrix, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(matrix, "SMALL_BYTES", block_bytes)
+    monkeypatch.setattr(matrix, "NARROW", narrow)
     rows = np.array([3, 1, 4096, 2, 0, 4132, 3, *range(500, 540)])  # any order, one of them twice
-    weights = np.random.default_rng(3).uniform(0, 2, len(rows))
+    weights = np.full(len(rows), 1.7) if even else np.random.default_rng(3).uniform(0, 2, len(rows))
     weights[:below] *= -1
     picked = values(dtype)[rows].astype(np.float64)
     exact = np.einsum("ia,i,ib->ab", picked, weights, picked)

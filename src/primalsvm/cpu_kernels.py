@@ -30,6 +30,10 @@ def row_dot(rows, i, w):
     """<x_i, w>"""
 
 
+def row_square(rows, i):
+    """|x_i|^2"""
+
+
 def row_add(rows, i, scale, w):
     """w += scale x_i"""
 
@@ -91,6 +95,36 @@ def _sparse_dot(rows, i, w):
             a += row_value(rows, i, k) * w[np.uint64(rows.indices[k])]
             k += one
         return (a + b) + (c + d)
+
+    return sparse
+
+
+@overload(row_square, jit_options=LOOSE)
+def _dense_square(rows, i):
+    if not _is(DenseRows, rows):
+        return None
+
+    def dense(rows, i):
+        x = rows.values[i]
+        total = 0.0
+        for j in range(x.size):
+            total += np.float64(x[j]) * np.float64(x[j])
+        return total
+
+    return dense
+
+
+@overload(row_square, jit_options={"forceinline": True})
+def _sparse_square(rows, i):
+    if _is(DenseRows, rows):
+        return None
+
+    def sparse(rows, i):
+        total = 0.0
+        for place in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            value = np.float64(row_value(rows, i, place))
+            total += value * value
+        return total
 
     return sparse
 
@@ -189,14 +223,10 @@ def add_rows(rows, every, picked, begin, end, scale, out):
 
 
 @njit(cache=True, nogil=True)
-def square_rows(rows, out):
-    """out_i = |x_i|^2, for CSR rows."""
-    for i in range(out.size):
-        total = 0.0
-        for place in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            value = np.float64(row_value(rows, i, place))
-            total += value * value
-        out[i] = total
+def square_rows(rows, begin, end, out):
+    """out_i = |x_i|^2, begin <= i < end."""
+    for i in range(begin, end):
+        out[i] = row_square(rows, i)
 
 
 @njit(cache=True, nogil=True)
@@ -235,14 +265,14 @@ def add_squares(rows, picked, scale, out):
 
 @njit(cache=True, nogil=True)
 def add_gram(rows, picked, begin, end, scale, out):
-    """The upper triangle of out += sum over begin <= k < end of scale[k] x_i x_i', for CSR rows in canonical order."""
+    """The lower triangle of out += sum over begin <= k < end of scale[k] x_i x_i', for CSR rows in canonical order."""
     for k in range(begin, end):
         i = picked[k]
-        last = np.uint64(rows.indptr[i + 1])
-        for place in range(np.uint64(rows.indptr[i]), last):
+        first = np.uint64(rows.indptr[i])
+        for place in range(first, np.uint64(rows.indptr[i + 1])):
             line = out[np.uint64(rows.indices[place])]
             value = scale[k] * row_value(rows, i, place)
-            for other in range(place, last):
+            for other in range(first, place + np.uint64(1)):
                 line[np.uint64(rows.indices[other])] += value * row_value(rows, i, other)
 
 

@@ -37,6 +37,7 @@ from .rows import AlikeRows, DenseRows, SparseRows
 from .triangles import add_square
 
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
+NARROW, SMALL_BYTES = 200, 2**19  # features up to which NumPy's square of a smaller block beats one added in place
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
 THREAD_WORK = 400_000  # entries of X: what a thread should have to do, at least, to be worth waking
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
@@ -148,9 +149,18 @@ class Matrix:
 
     def add_gram(self, total: Array, weights: Array, picked: np.ndarray) -> None:
         """gram(weights, picked) added to the lower triangle of `total`; what is above it has no meaning then."""
-        total += self.gram(weights, picked)
+        if self.in_memory and len(picked) < self.shape[0]:
+            self._add_gram(total, weights, picked)
+        else:
+            total += self.gram(weights, picked)
 
     def _gram(self, weights: Array, picked: np.ndarray) -> Array:
+        total = np.zeros((self.shape[1], self.shape[1]))
+        self._add_gram(total, weights, picked)
+        total = np.tril(total)
+        return total + np.tril(total, -1).T
+
+    def _add_gram(self, total: Array, weights: Array, picked: np.ndarray) -> None:
         raise NotImplementedError
 
     def to_gram(self, w: Array) -> Array:
@@ -178,7 +188,11 @@ class Matrix:
 
     @cached_property
     def squared_norms(self) -> Array:
-        raise NotImplementedError
+        from .cpu_kernels import square_rows
+
+        out = np.empty(self.shape[0])
+        in_parts(self._cuts(len(out)), lambda begin, end: square_rows(self.rows, begin, end, out))
+        return out
 
 
 class Dense(Matrix):
@@ -215,35 +229,36 @@ class Dense(Matrix):
 
         return _sum(in_parts(self._cuts(len(a)), work))
 
-    def add_gram(self, total, weights, picked):
-        if len(picked) == self.shape[0]:
-            super().add_gram(total, weights, picked)
-        else:
-            self._add_gram(total, weights, picked)
+    def _add_gram(self, total, weights, picked):
+        negative = weights < 0  # a product of a block with itself has one sign
+        if negative.any():
+            self._add_squares(total, -weights[negative], picked[negative], -1.0)
+            weights, picked = weights[~negative], picked[~negative]
+        if len(picked):
+            self._add_squares(total, weights, picked, 1.0)
 
-    def _add_gram(self, total: Array, weights: Array, picked: np.ndarray) -> None:
-        d = self.shape[1]
-        fit = BLOCK_BYTES // (8 * max(d, 1))  # rows; more where they are few: to add a product costs d^2 too
-        size = max(1, fit, min(d, 8 * fit))
-        order = np.argsort(weights < 0, kind="stable")  # a product of a block with itself has one sign
+    def _add_squares(self, total: Array, weights: Array, picked: np.ndarray, sign: float) -> None:
+        """sign gram(weights, picked) added to the lower triangle of `total`, for weights above 0."""
+        d, narrow = self.shape[1], self.shape[1] <= NARROW
+        fit = (SMALL_BYTES if narrow else BLOCK_BYTES) // (8 * max(d, 1))
+        size = max(1, fit, min(d, 8 * fit))  # more where they are few: to add a product costs d^2 too
+        even = bool((weights == weights[0]).all())
+        scale = sign * float(weights[0]) if even else sign
 
         def work(begin: int, end: int) -> Array:
             into = total if begin == 0 else np.zeros((d, d))
-            turn = min(max(begin, int(np.count_nonzero(weights >= 0))), end)
-            for low, high, sign in (begin, turn, 1.0), (turn, end, -1.0):
-                for first in range(low, high, size):
-                    part = order[first : min(first + size, high)]
-                    add_square(into, self.values[picked[part]] * np.sqrt(sign * weights[part])[:, None], sign)
+            for first in range(begin, end, size):
+                part = slice(first, min(first + size, end))
+                block = np.take(self.values, picked[part], axis=0).astype(np.float64, copy=False)
+                if not even:
+                    block *= np.sqrt(weights[part])[:, None]
+                if narrow:
+                    into += scale * (block.T @ block)
+                else:
+                    add_square(into, block, scale)
             return into
 
         _sum(in_parts(self._cuts(len(picked), 2), work))
-
-    def _gram(self, weights, picked):
-        total = np.zeros((self.shape[1], self.shape[1]))
-        self._add_gram(total, weights, picked)
-        upper = np.triu_indices(len(total), 1)
-        total[upper] = total.T[upper]
-        return total
 
     def diagonal(self, weights, picked):
         return weights @ self.values[picked].astype(np.float64) ** 2
@@ -257,15 +272,6 @@ class Dense(Matrix):
 
     def toarray(self):
         return self.values.astype(np.float64)
-
-    @cached_property
-    def squared_norms(self):
-        out = np.empty(self.shape[0])
-        size = max(1, BLOCK_BYTES // (8 * max(self.shape[1], 1)))
-        for first in range(0, self.shape[0], size):
-            block = self.values[first : first + size].astype(np.float64, copy=False)
-            np.einsum("ij,ij->i", block, block, out=out[first : first + size])
-        return out
 
 
 class Sparse(Matrix):
@@ -283,23 +289,20 @@ class Sparse(Matrix):
         self.block = max(BLOCK_ROWS, 4 * self.shape[1] * self.shape[0] // max(self.entries, 1))
         self.matvec_terms = int(np.diff(csr.indptr).max(initial=0))
 
-    def _gram(self, weights, picked):
+    def _add_gram(self, total, weights, picked):
         from .cpu_kernels import add_gram
 
         n, d = self.shape
         if self.entries > FILLED * n * d:
-            return Dense(self.csr[picked].toarray()).gram(weights, np.arange(len(picked)))
+            Dense(self.csr[picked].toarray(), self.threads)._add_gram(total, weights, np.arange(len(picked)))
+            return
 
         def work(begin: int, end: int) -> Array:
-            total = np.zeros((d, d))
-            add_gram(self.rows, picked, begin, end, weights, total)
-            return total
+            into = total if begin == 0 else np.zeros((d, d))
+            add_gram(self.rows, picked, begin, end, weights, into)
+            return into
 
-        upper = _sum(in_parts(self._cuts(len(picked), 2), work))
-        diagonal = upper.diagonal().copy()
-        upper += upper.T
-        np.fill_diagonal(upper, diagonal)
-        return upper
+        _sum(in_parts(self._cuts(len(picked), 2), work))
 
     def diagonal(self, weights, picked):
         from .cpu_kernels import add_squares
@@ -317,14 +320,6 @@ class Sparse(Matrix):
 
     def toarray(self):
         return self.csr.toarray().astype(np.float64)
-
-    @cached_property
-    def squared_norms(self):
-        from .cpu_kernels import square_rows
-
-        out = np.empty(self.shape[0])
-        square_rows(self.rows, out)
-        return out
 
 
 def _rows_of(csr) -> SparseRows | AlikeRows:

@@ -172,11 +172,11 @@ def begin_path(
 ) -> NewtonPath:
     """At a given point, and around a given alpha; or at the solution of a sample of the problem."""
     h = 0.0 if problem.loss.smooth else FIRST_H
-    passes = 0.0
+    passes, scores = 0.0, None
     if f is None:
-        f, b, h, passes = _from_sample(problem, h)
+        f, b, h, scores, passes = _from_sample(problem, h)
     f = np.array(f, dtype=np.float64)
-    margins = problem.margins(problem.scores(f), b)
+    margins = problem.margins(problem.scores(f) if scores is None else scores, b)
     centre = np.full(problem.n, 0.5) if alpha is None else problem.share(np.minimum(alpha, problem.upper))
     if alpha is not None and h:  # a good alpha needs little smoothing
         primal = problem.primal(f, b, problem.y * margins - b)
@@ -187,7 +187,7 @@ def begin_path(
     gram = np.zeros((problem.size, problem.size)) if is_explicit(problem) else None
     curved = Curved(np.zeros(problem.n, dtype=bool), gram, np.zeros(problem.size))
     path = NewtonPath(f, b, h, play, np.zeros(problem.n), nothing, 0.0, (nothing, 0.0, 0.0), problem.cost, curved)
-    path.passes = passes + 1.0
+    path.passes = passes + (1.0 if scores is None else 0.0)
     _look(problem, path)
     return path
 
@@ -202,9 +202,9 @@ def is_explicit(problem: Problem) -> bool:
     return problem.size <= (EXPLICIT_DENSE if many else EXPLICIT)
 
 
-def _from_sample(problem: Problem, h: float) -> tuple[Array, float, float, float]:
-    """(f, b, h, passes) where the path on a sample has come near the sample's own optimum."""
-    nothing = np.zeros(problem.size), 0.0, h, 0.0
+def _from_sample(problem: Problem, h: float) -> tuple[Array, float, float, Array | None, float]:
+    """(f, b, h, its scores if known, passes) where the path on a sample has come near the sample's own optimum."""
+    nothing = np.zeros(problem.size), 0.0, h, None, 0.0
     if not (isinstance(problem, LinearProblem) and is_explicit(problem)):
         return nothing
     size = max(problem.n // SAMPLE, (BASIS_ROWS if problem.X.orthonormal else SAMPLE_ROWS) * problem.size)
@@ -217,8 +217,9 @@ def _from_sample(problem: Problem, h: float) -> tuple[Array, float, float, float
     while not path.ended and path.gap > SAMPLE_GAP * path.primal:
         advance(part, path)
     # what the sample has learned of itself only is far from the optimum, and so are its margins
-    misled = problem.primal(path.f, path.b) / path.primal - 1.0 if path.primal > 0 else 1.0
-    return path.f, path.b, min(max(path.h, misled), h), path.passes * share + 1.0
+    scores = problem.scores(path.f)
+    misled = problem.primal(path.f, path.b, scores) / path.primal - 1.0 if path.primal > 0 else 1.0
+    return path.f, path.b, min(max(path.h, misled), h), scores, path.passes * share + 1.0
 
 
 def advance(problem: Problem, path: NewtonPath) -> None:

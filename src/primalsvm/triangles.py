@@ -42,10 +42,10 @@ def _call(name: str, *arguments: Any) -> None:
     _routine(name)(*(each.ctypes.data if isinstance(each, np.ndarray) else ctypes.byref(each) for each in held))
 
 
-def add_square(A: Array, block: Array, sign: float = 1.0) -> None:
-    """A += sign block' block, the lower triangle of it."""
+def add_square(A: Array, block: Array, scale: float = 1.0) -> None:
+    """A += scale block' block, the lower triangle of it."""
     m, n = block.shape
-    _call("dsyrk", "U", "N", n, m, sign, block, max(n, 1), 1.0, A, max(n, 1))
+    _call("dsyrk", "U", "N", n, m, scale, block, max(n, 1), 1.0, A, max(n, 1))
 
 
 def factorise(A: Array) -> bool:
