@@ -4,6 +4,7 @@ import json
 import queue
 import subprocess
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from benchmarks import (  # noqa: E402
     kernel_worker,
     large,
     linear,
+    linear_duel,
     linear_extras,
     linear_report,
     linear_worker,
@@ -200,10 +202,34 @@ def test_a_duel_measures_the_rungs_that_decide(small):
     _, _, files = small
     done = run(*SMALL, *files, "--repeats", "2", "--duel", module="benchmarks.linear")
     assert done.returncode == 0, done.stderr
-    *cells, loose, tight = done.stdout.strip().splitlines()
-    assert len(cells) == 2 and all("ours" in cell and "liblinear -s 3" in cell for cell in cells)
-    assert loose.startswith("0.001: fastest peer / ours") and "of 1 of 1 cells" in loose
-    assert tight.startswith("1e-06: fastest peer / ours") and "of 1 of 1 cells" in tight
+    *cells, _, _, _, _ = lines = done.stdout.strip().splitlines()
+    assert len(cells) == 2 and all(
+        f"  {who} " in cell for cell in cells for who in (*linear_duel.WAYS, "liblinear -s 3")
+    )
+    for line, (goal, way) in zip(
+        lines[-4:], [(goal, way) for goal in ("0.001", "1e-06") for way in linear_duel.WAYS], strict=True
+    ):
+        assert line.startswith(f"{goal}, {way}: fastest peer / ours") and "of 1 of 1 cells" in line
+
+
+def test_our_loosest_tolerance_that_is_near_enough():
+    """It is the first on the ladder whose P is near the least one known; the goal itself where none is."""
+    tried = []
+
+    def fit(data, loss, C, setting, threads):
+        tried.append(setting["tol"])
+        return peers.Fit(np.array([setting["tol"]]))
+
+    class Plain:
+        def primal(self, w, loss, C):
+            return 1.0 + 0.05 * w[0]  # 5 % of the tolerance above the least
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear_duel, "OURS", replace(peers.OURS, fit=fit))
+        key = ("a set", "hinge", 1.0)
+        assert linear_duel.near_enough(None, Plain(), key, 1e-3, 1.0, 1) == {"tol": 1e-2}
+        assert tried == [pytest.approx(0.1), pytest.approx(0.01)]
+        assert linear_duel.near_enough(None, Plain(), key, 1e-3, 0.5, 1) == {"tol": 1e-3}
 
 
 def test_the_latest_run_of_each_side_counts(small):
