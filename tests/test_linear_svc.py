@@ -95,7 +95,7 @@ def test_more_than_two_classes(multi_class, parts, n_jobs):
 
 def test_threads_do_not_change_the_model():
     X, y = iris()
-    one, two = (LinearSVC("hinge", solver="pegasos", max_iter=5, tol=0.5, n_jobs=j).fit(X, y) for j in (1, 2))
+    one, two = (LinearSVC("hinge", solver="pegasos", max_iter=50, tol=0.5, n_jobs=j).fit(X, y) for j in (1, 2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
 

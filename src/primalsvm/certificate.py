@@ -176,7 +176,7 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
     # |f_alpha| <= |f| + e, so |f_alpha|^2 / 2 <= |f|^2 / 2 + e |f| + e^2 / 2
     e = problem.adjoint_error(alpha)
     slack = error + SUM * square + 2 * e * np.sqrt(max(square, 0.0)) * (1 + SUM) + e * e
-    quadratic = float(np.sum(problem.loss.bend / 2 * alpha * problem.share(alpha)))
+    quadratic = float(np.sum(problem.loss.bend / 2 * alpha * problem.share(alpha))) if problem.loss.bend else 0.0
     tilted = problem.loss.tilt * float(np.sum(alpha))
     dual = tilted - quadratic - 0.5 * (square + slack) - SUM * (tilted + quadratic)
     imbalance = float(np.sum(alpha * problem.y))
@@ -195,13 +195,14 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
 
 def _best_multiple(problem: Problem, alpha: Array, f: Array) -> float:
     """argmax over t of D(t alpha), t alpha in the box."""
+    share = problem.share(alpha)
     curve = problem.inner(f, f) + 2 * problem.penalty(problem.intercept_of(alpha))
-    curve += problem.loss.bend * float(alpha @ problem.share(alpha))
+    curve += problem.loss.bend * float(alpha @ share)
     gain = problem.loss.tilt * float(np.sum(alpha))
-    if not (0.0 < curve < np.inf and 0.0 < gain < np.inf):
+    most = float(np.max(share, initial=0.0))
+    if not (0.0 < curve < np.inf and 0.0 < gain < np.inf and TINY < most < np.inf):  # below TINY, share has no digits
         return 1.0
-    room = float(np.min(problem.upper[alpha > 0] / alpha[alpha > 0]))
-    return min(gain / curve, room)
+    return min(gain / curve, problem.loss.bound / most)
 
 
 def _balance_loss(problem: Problem, alpha: Array, norm: float, imbalance: float, error: float) -> float:

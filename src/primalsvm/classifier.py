@@ -188,7 +188,9 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         X, y = self._validate_pieces(X, y) if isinstance(X, Chunks) else self._validate(X, y)
         classes, labels = self._sort_classes(y)
         # of the classes, which are few, unless they are most of y: then it warns that y may be a regression's
-        check_classification_targets(y if 2 * len(classes) > len(y) else np.repeat(classes, 3))
+        few = 2 * len(classes) <= len(y)
+        if not (few and classes.dtype.kind in "biuf" and np.all(classes == np.floor(classes))):
+            check_classification_targets(np.repeat(classes, 3) if few else y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every sample; at least one class pair needs weight above zero.")

@@ -184,6 +184,10 @@ class LinearSVC(CertifiedClassifier):
     def _keep(self, results, data):
         self.coef_ = np.array([result.f for result in results])
         signed = [part.y * result.alpha for result, part in zip(results, data.parts, strict=True)]
+        if len(signed) == 1 and data.parts[0].rows is None:
+            self.support_ = np.flatnonzero(signed[0])
+            self.dual_coef_ = signed[0][None, self.support_]
+            return
         duals = gather(signed, data.parts, data.n)
         self.support_ = np.flatnonzero(np.bincount(duals.indices))
         self.dual_coef_ = duals[:, self.support_].toarray()
