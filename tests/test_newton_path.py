@@ -385,3 +385,29 @@ def test_conjugate_gradient_stops_when_its_steps_are_spent():
     space = Space(0, np.linspace(1, 1000, 30))
     conjugate_gradient(space.apply, space.rhs, space.inner, tol=1e-12, steps=7)
     assert space.applied == 7
+
+
+@pytest.mark.parametrize("intercept", ["none", "free"])
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Huber(0.3)], ids=lambda loss: loss.name)
+def test_threads_share_the_samples(loss, intercept, monkeypatch):
+    """Sums over parts of the samples: the same path but for rounding, and the same bits a second time."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((200, 6))
+    y = np.where(X @ rng.standard_normal(6) + rng.standard_normal(200) > 0, 1.0, -1.0)
+    monkeypatch.setattr(module, "THREAD_SAMPLES", 11)
+    asked = []
+    in_parts = module.in_parts
+    monkeypatch.setattr(module, "in_parts", lambda cuts, work: asked.append(len(cuts) - 1) or in_parts(cuts, work))
+
+    def run(threads):
+        problem = LinearProblem(y, np.full(200, 3.0), loss, intercept, X=as_matrix(X, threads))
+        path = begin_path(problem)
+        for _ in range(6):
+            advance(problem, path)
+        return path
+
+    one, three, again = run(1), run(3), run(3)
+    assert 3 in asked
+    np.testing.assert_allclose(three.f, one.f, rtol=1e-7, atol=1e-9)
+    np.testing.assert_array_equal(three.f, again.f)
+    assert three.passes == pytest.approx(one.passes)

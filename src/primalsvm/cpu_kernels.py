@@ -393,6 +393,17 @@ def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def share_changes(share, before, cost, y, out):
+    """out_i = c_i y_i (share_i - before_i); returns its sum, and how many are not 0."""
+    total, count = 0.0, 0
+    for i in range(out.size):
+        out[i] = (share[i] - before[i]) * cost[i] * y[i]
+        total += out[i]
+        count += out[i] != 0.0
+    return total, count
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def proximal_slope(margins, change, t, cost, centre, h, tilt, bend, bound):
     """First and second derivative in t of the value above at the margins m_i + t change_i."""
     slope, curvature = 0.0, 0.0

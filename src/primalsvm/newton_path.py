@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .losses import Array
-from .matrix import Dense
+from .matrix import Dense, in_parts
 from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
 from .triangles import solve_positive
@@ -61,6 +61,7 @@ SAMPLE_GAP = 0.02  # ... solved to this relative gap
 CG_STEPS = 250
 CLOSE, WORTH = {"tol": 0.3}, {"tol": 0.01, "worth": 0.3}  # ends of conjugate gradients: many curved samples, few
 TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples are few
+THREAD_SAMPLES = 50_000  # what a thread should have of them to be worth waking
 LIMIT = 1e-15  # of P: a gap that is rounding
 NO_METRIC = np.zeros((0, 0))
 
@@ -311,18 +312,22 @@ def _bring_back(problem: Problem, path: NewtonPath) -> None:
 
 def _look(problem: Problem, path: NewtonPath) -> None:
     """Set everything that follows from f, b, the margins and the centre."""
-    from .cpu_kernels import proximal_shares
+    from .cpu_kernels import proximal_shares, share_changes
 
     loss, play = problem.loss, path.play
-    before = play.share
+    before, change = play.share, np.empty_like(play.share)
     play.share = np.empty_like(before)
-    value, losses, lack, inside = proximal_shares(
-        play.margins, play.cost, play.centre, path.h, loss.tilt, loss.bend, loss.bound, play.share
-    )
-    change = (play.share - before) * play.cost * play.y
+
+    def work(part: slice) -> tuple[float, ...]:
+        share, cost = play.share[part], play.cost[part]
+        smoothed = cost, play.centre[part], path.h, loss.tilt, loss.bend, loss.bound
+        sums = proximal_shares(play.margins[part], *smoothed, share)
+        return *sums, *share_changes(share, before[part], cost, play.y[part], change[part])
+
+    value, losses, lack, inside, turn, moved = _sum_over_samples(problem, len(change), work)
     path.f_alpha = path.f_alpha + problem.adjoint(change, play.picked)
-    path.balance += float(np.sum(change))
-    path.passes += np.count_nonzero(change) / problem.n
+    path.balance += turn
+    path.passes += moved / problem.n
     rest, rest_balance, rest_gain = path.rest
     outside = rest_gain - problem.inner(rest, path.f) - rest_balance * path.b if rest.any() else rest_gain
     norm = 0.5 * problem.inner(path.f, path.f) + problem.penalty(path.b)
@@ -336,6 +341,14 @@ def _look(problem: Problem, path: NewtonPath) -> None:
     path.stage_done = path.newton <= max(SETTLED * path.lack, (SETTLED * path.tol + LIMIT) * path.primal)
 
 
+def _sum_over_samples(problem: Problem, count: int, work: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
+    """The sums that work says of parts of the samples, added up: the threads share them where they are many."""
+    threads = problem.X.threads if isinstance(problem, LinearProblem) else 1
+    parts = max(1, min(threads, count // THREAD_SAMPLES))
+    done = in_parts([count * k // parts for k in range(parts + 1)], lambda begin, end: work(slice(begin, end)))
+    return tuple(float(sum(figures)) for figures in zip(*done, strict=True))
+
+
 # the Newton equation --------------------------------------------------------------------------------------------------
 def _newton_step(problem: Problem, path: NewtonPath) -> None:
     loss, play = problem.loss, path.play
@@ -344,7 +357,7 @@ def _newton_step(problem: Problem, path: NewtonPath) -> None:
     slope_b = weight * path.b - path.balance if problem.intercept != "none" else 0.0
     p, p_b, cost = newton_direction(problem, path.f - path.f_alpha, slope_b, path.curved, loss.bend + 2 * path.h)
     p_scores = problem.scores(p, play.picked)
-    change = play.y * (p_scores + p_b)
+    change = play.y * (p_scores + p_b if p_b else p_scores)
     rest, rest_balance, _ = path.rest
     linear = problem.inner(path.f - rest, p) + (weight * path.b - rest_balance) * p_b
     quadratic = problem.inner(p, p) + weight * p_b * p_b
@@ -375,9 +388,11 @@ def _search(problem: Problem, path: NewtonPath, change: Array, linear: float, qu
     loss, play = problem.loss, path.play
 
     def slope(t: float) -> tuple[float, float]:
-        first, second = proximal_slope(
-            play.margins, change, t, play.cost, play.centre, path.h, loss.tilt, loss.bend, loss.bound
-        )
+        def work(part: slice) -> tuple[float, ...]:
+            smoothed = play.cost[part], play.centre[part], path.h, loss.tilt, loss.bend, loss.bound
+            return proximal_slope(play.margins[part], change[part], t, *smoothed)
+
+        first, second = _sum_over_samples(problem, len(change), work)
         return linear + quadratic * t + first, quadratic + second
 
     begin, _ = slope(0.0)
