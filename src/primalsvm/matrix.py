@@ -39,7 +39,7 @@ from .triangles import add_square
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
 NARROW, SMALL_BYTES = 200, 2**19  # features up to which NumPy's square of a smaller block beats one added in place
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
-THREAD_WORK = 200_000  # entries of X: what a thread should have to do, at least, to be worth waking (0.04 ms)
+THREAD_WORK = 700_000  # entries of X: what a thread should have to do, at least, to be worth waking (half a ms)
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
 
 Answer = TypeVar("Answer")

@@ -61,7 +61,7 @@ SAMPLE_GAP = 0.02  # ... solved to this relative gap
 CG_STEPS = 250
 CLOSE, WORTH = {"tol": 0.3}, {"tol": 0.01, "worth": 0.3}  # ends of conjugate gradients: many curved samples, few
 TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples are few
-THREAD_SAMPLES = 50_000  # what a thread should have of them to be worth waking
+THREAD_SAMPLES = 200_000  # what a thread should have of them to be worth waking
 LIMIT = 1e-15  # of P: a gap that is rounding
 NO_METRIC = np.zeros((0, 0))
 
