@@ -4,6 +4,7 @@
 float64, other types, sums over many rows, kernel matrices that are wrong by as much as they say.
 """
 
+import itertools
 import math
 import sys
 from decimal import Decimal, localcontext
@@ -16,7 +17,7 @@ from flint import fmpq
 from reference import kernel_primal_value, optimum, primal_value
 
 from primalsvm import LinearSVC
-from primalsvm.certificate import Certificate, bound_dual, bound_primal, certificate
+from primalsvm.certificate import Certificate, bound_dual, bound_nothing, bound_primal, certificate
 from primalsvm.claims import certify
 from primalsvm.kernel_matrix import kernel_matrix
 from primalsvm.kernels import Kernel
@@ -114,6 +115,32 @@ def test_a_float32_intercept_is_judged_in_float64():
         primal, rounding = bound_primal(problem, np.zeros(1), b)
         P = exact_primal(problem, [0.0], float(b))
         assert Fraction(float(primal)) >= P >= Fraction(float(primal)) - Fraction(float(rounding))
+
+
+@pytest.mark.parametrize("cost", [0.0, 1e-320, 1e-300, 1e-3, 1.0, 1e6, 1e300, 1e308])
+@pytest.mark.parametrize("loss", [*LOSSES, Huber(1e-9), Huber(40.0)], ids=str)
+def test_the_bound_of_no_model_at_all_needs_no_pass(loss, cost):
+    for seed in range(5):
+        problem = random_problem(np.random.default_rng(seed), loss, "free", n=9, cost=cost)
+        primal, rounding = bound_nothing(problem)
+        P = exact_primal(problem, np.zeros(3), 0.0)
+        if not math.isfinite(primal):
+            assert cost >= 1e300
+            continue
+        assert Fraction(primal) >= P >= Fraction(primal) - Fraction(rounding)
+        assert primal <= bound_primal(problem, np.zeros(3), 0.0)[0] * (1 + 1e-13)
+        assert (primal == 0.0) == (cost == 0.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_a_dual_point_far_below_its_box_is_stretched_with_care(loss):
+    """alpha / c may be below the least number of full precision, or nothing at all."""
+    costs, sizes, alphas = (1e-300, 1.0, 1e290, 1e300, 1e308), (1e-155, 1e-150, 1e-8, 1.0), (1e-320, 1e-200, 1e-9, 1e-6)
+    for cost, size, alpha in itertools.product(costs, sizes, alphas):
+        problem = linear(size * np.array([[1.0, 2.0], [-1.0, 0.5]]), [1, -1], [cost, cost], loss, "none")
+        low, feasible = bound_dual(problem, np.full(2, alpha))
+        assert Fraction(low) <= exact_optimum(problem)
+        assert (feasible >= 0).all() and (feasible <= problem.upper).all()
 
 
 def test_an_intercept_is_refused_where_the_problem_has_none():

@@ -160,6 +160,15 @@ def bound_primal(
 
 
 @np.errstate(over="ignore", invalid="ignore")
+def bound_nothing(problem: Problem) -> tuple[float, float]:
+    """bound_primal of f = 0 and b = 0, without a pass: all margins are 0, so P is l(0) times the sum of the costs."""
+    total = float(np.sum(problem.cost))
+    primal = float(problem.loss.value(np.zeros(1))[0]) * total * (1 + 2 * SUM)
+    tiny = TINY if total > 0 else 0.0
+    return (primal + tiny, 4 * SUM * primal + 2 * tiny) if np.isfinite(primal) else (np.inf, np.inf)
+
+
+@np.errstate(over="ignore", invalid="ignore")
 def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
     """(lower bound on min P, the feasible alpha it comes from). alpha may be anything: it is made feasible first.
 
@@ -200,7 +209,7 @@ def _best_multiple(problem: Problem, alpha: Array, f: Array) -> float:
     curve += problem.loss.bend * float(alpha @ share)
     gain = problem.loss.tilt * float(np.sum(alpha))
     most = float(np.max(share, initial=0.0))
-    if not (0.0 < curve < np.inf and 0.0 < gain < np.inf and TINY < most < np.inf):  # below TINY, share has no digits
+    if not (0.0 < curve < np.inf and 0.0 < gain < np.inf and 0.0 < most < np.inf):
         return 1.0
     return min(gain / curve, problem.loss.bound / most)
 

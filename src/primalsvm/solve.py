@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from .certificate import Certificate, bound_primal, certificate, relative_gap
+from .certificate import Certificate, bound_nothing, certificate, relative_gap
 from .losses import Array
 from .problem import Problem
 
@@ -151,8 +151,7 @@ class Judge:
 
     def begin(self, seconds: float) -> None:
         """Record what needs no pass: P(0) and D(0) = 0."""
-        nothing, zeros = np.zeros(self.problem.size), np.zeros(self.problem.n)
-        self.primal, self.rounding = bound_primal(self.problem, nothing, 0.0, (zeros, zeros))
+        self.primal, self.rounding = bound_nothing(self.problem)
         self.reachable = self.primal
         self.history.append(Record(0, seconds, 0.0, self.primal, 0.0, self.primal))
 
