@@ -26,6 +26,8 @@ from primalsvm.newton_path import (
     polish,
 )
 from primalsvm.problem import EPS, INTERCEPTS, KernelProblem, LinearProblem
+from primalsvm.solve import Start, solve
+from primalsvm.solvers import Newton, newton
 
 LOSSES = [Hinge(), SquaredHinge(), Huber(0.5)]
 SCALING = 2.0
@@ -411,3 +413,34 @@ def test_threads_share_the_samples(loss, intercept, monkeypatch):
     np.testing.assert_allclose(three.f, one.f, rtol=1e-7, atol=1e-9)
     np.testing.assert_array_equal(three.f, again.f)
     assert three.passes == pytest.approx(one.passes)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_two_passes_of_ascent_come_first_where_a_step_is_dear(loss, intercept, monkeypatch):
+    """The same optimum from there, and what it took is counted; a given start is kept."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((400, 12))
+    y = np.where(X @ rng.standard_normal(12) > 4.0, 1.0, -1.0)  # few above 0
+    problem = LinearProblem(y, np.full(400, 5.0), loss, intercept, X=as_matrix(X))
+    plain = solve(problem, Newton(), tol=1e-9)
+    monkeypatch.setattr(newton, "DEAR", 12)
+    assert newton._is_dear(problem)
+    state = Newton().init(problem)
+    assert state.f.any() and state.passes >= newton.ASCENT
+    ascended = solve(problem, Newton(), tol=1e-9)
+    assert plain.status == ascended.status == "converged"
+    assert ascended.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-9)
+    given = Newton().init(problem, Start(np.full(12, 0.25), 0.0))
+    np.testing.assert_array_equal(given.f, 0.25)
+
+
+def test_what_begins_elsewhere_begins_there(monkeypatch):
+    monkeypatch.setattr(newton, "DEAR", 1)
+    y = np.where(np.arange(4000) % 2, 1.0, -1.0)
+    X = np.random.default_rng(0).standard_normal((4000, 2))
+    many = LinearProblem(y, np.ones(4000), Hinge(), X=as_matrix(X))
+    assert module.sample_size(many) and not newton._is_dear(many)  # at the solution of a sample
+    assert not newton._is_dear(KernelProblem(y[:5], np.ones(5), Hinge(), K=np.eye(5)))
+    wide = LinearProblem(y[:5], np.ones(5), Hinge(), X=sp.random(5, module.EXPLICIT + 1, density=0.01, format="csr"))
+    assert not newton._is_dear(wide)  # conjugate gradients: a step is a few passes

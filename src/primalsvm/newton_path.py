@@ -203,17 +203,23 @@ def is_explicit(problem: Problem) -> bool:
     return problem.size <= (EXPLICIT_DENSE if many else EXPLICIT)
 
 
+def sample_size(problem: Problem) -> int:
+    """Samples of the smaller problem from whose solution the path begins; 0 where it begins at nothing."""
+    if not (isinstance(problem, LinearProblem) and is_explicit(problem)):
+        return 0
+    size = max(problem.n // SAMPLE, (BASIS_ROWS if problem.X.orthonormal else SAMPLE_ROWS) * problem.size)
+    return size if 8 * size <= problem.n else 0
+
+
 def _from_sample(problem: Problem, h: float) -> tuple[Array, float, float, Array | None, float]:
     """(f, b, h, its scores if known, passes) where the path on a sample has come near the sample's own optimum."""
-    nothing = np.zeros(problem.size), 0.0, h, None, 0.0
-    if not (isinstance(problem, LinearProblem) and is_explicit(problem)):
-        return nothing
-    size = max(problem.n // SAMPLE, (BASIS_ROWS if problem.X.orthonormal else SAMPLE_ROWS) * problem.size)
-    if 8 * size > problem.n:
-        return nothing
+    size = sample_size(problem)
+    if not size:
+        return np.zeros(problem.size), 0.0, h, None, 0.0
     picked = np.sort(np.random.default_rng(0).choice(problem.n, size, replace=False))
     share = size / problem.n
-    part = replace(problem, y=problem.y[picked], cost=problem.cost[picked] / share, X=problem.X.take(picked))
+    X = problem.X.take(picked)  # type: ignore[attr-defined]
+    part = replace(problem, y=problem.y[picked], cost=problem.cost[picked] / share, X=X)  # type: ignore[call-arg]
     path = begin_path(part)
     while not path.ended and path.gap > SAMPLE_GAP * path.primal:
         advance(part, path)

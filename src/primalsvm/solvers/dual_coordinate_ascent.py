@@ -152,6 +152,13 @@ class DualCoordinateAscent(Solver):
         state.b = state.centre + state.reach * state.balance[0]
         return state
 
+    def rough_start(self, problem: Problem, passes: int) -> Start:
+        """Where so many passes lead, for a method that is better off with any start than with none."""
+        state = self.init(problem)
+        for _ in range(passes):
+            self._pass(problem, state)
+        return Start(state.work, state.b, state.alpha, passes=passes, rough=True)
+
     def step(self, problem: Problem, state: State) -> None:
         if state.path is not None:
             turn = state.turn if state.path.stages else UNFINISHED * state.turn

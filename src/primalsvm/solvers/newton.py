@@ -12,6 +12,9 @@ changed, O(d^2) for each that entered or left the curved part of its loss and O(
 Kernel problems, see `kernel_newton`: with S the curved samples a step costs n |S| entries of K and |S|^3 / 3, or
 |S|^2 for each sample that entered or left S. It begins with a part of the samples and doubles it.
 
+From nothing, the first equations are those of samples that mostly will not matter. Where a step is dear, two passes of
+coordinate ascent come first; where samples are many, a sample is solved first; a kernel problem begins with a part.
+
 Chapelle (2007), sections 4 and 5, Algorithm 1, appendix B; the linear path is shared with the judge.
 """
 
@@ -19,8 +22,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .. import kernel_newton, newton_path
-from ..problem import KernelProblem, Problem
+from ..problem import KernelProblem, LinearProblem, Problem
 from ..solve import Solver, Start
+from .dual_coordinate_ascent import DualCoordinateAscent
+
+DEAR, ASCENT = 200, 2  # features from which a step with a matrix costs more than the passes of ascent that save it
 
 
 @dataclass(frozen=True)
@@ -30,13 +36,24 @@ class Newton(Solver):
     name: ClassVar[str] = "newton"
 
     def init(self, problem: Problem, start: Start | None = None) -> newton_path.NewtonPath | kernel_newton.KernelNewton:
+        if start is None and _is_dear(problem):
+            start = DualCoordinateAscent().rough_start(problem, ASCENT)
         point = () if start is None else (start.f, start.b, start.alpha)
         if isinstance(problem, KernelProblem):
             return kernel_newton.begin(problem, *point)
-        return newton_path.begin_path(problem, *point)
+        path = newton_path.begin_path(problem, *point)
+        path.passes += 0.0 if start is None else start.passes
+        return path
 
     def step(self, problem: Problem, state: newton_path.NewtonPath | kernel_newton.KernelNewton) -> None:
         if isinstance(state, kernel_newton.KernelNewton):
             kernel_newton.advance(problem, state)  # type: ignore[arg-type]
         else:
             newton_path.advance(problem, state)
+
+
+def _is_dear(problem: Problem) -> bool:
+    """Is a step dear, and nothing known that is better to begin with?"""
+    if not (isinstance(problem, LinearProblem) and problem.has_rows and not problem.X.orthonormal):
+        return False
+    return problem.size >= DEAR and newton_path.is_explicit(problem) and not newton_path.sample_size(problem)
