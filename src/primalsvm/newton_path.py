@@ -62,6 +62,7 @@ CG_STEPS = 250
 CLOSE, WORTH = {"tol": 0.3}, {"tol": 0.01, "worth": 0.3}  # ends of conjugate gradients: many curved samples, few
 TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples are few
 THREAD_SAMPLES = 200_000  # what a thread should have of them to be worth waking
+WHOLE = 1e-3  # of P: what a whole step may leave to gain along it
 LIMIT = 1e-15  # of P: a gap that is rounding
 NO_METRIC = np.zeros((0, 0))
 
@@ -388,7 +389,12 @@ def _newton_step(problem: Problem, path: NewtonPath) -> None:
 
 
 def _search(problem: Problem, path: NewtonPath, change: Array, linear: float, quadratic: float) -> float:
-    """The minimum along a direction: Newton's method on the derivative, kept inside a bracket."""
+    """The minimum along a direction: Newton's method on the derivative, kept inside a bracket.
+
+    Or 1, where P would fall by no more than a trifle beyond it. After a whole step of an exact Newton equation f_alpha
+    is f but for those that changed sides; after one of t, 1 - t of what was between them is still there, and at a large
+    C the gap knows of that more than P does.
+    """
     from .cpu_kernels import proximal_slope
 
     loss, play = problem.loss, path.play
@@ -404,6 +410,10 @@ def _search(problem: Problem, path: NewtonPath, change: Array, linear: float, qu
     begin, _ = slope(0.0)
     if not begin < 0.0:
         return 0.0
+    if not path.h and path.curved.gram is not None:
+        first, second = slope(1.0)
+        if abs(first) <= 0.5 * abs(begin) and first * first <= 2 * WHOLE * path.value * second:
+            return 1.0
     return newton_in_bracket(slope, lambda t, first, second: abs(first) <= 1e-4 * abs(begin))
 
 
