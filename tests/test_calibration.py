@@ -28,7 +28,7 @@ from primalsvm.persistence import ModelError, load, save
 pytestmark = pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")
 BOTH = [LinearSVC, SVC]
 METHODS = calibration.METHODS
-RANKS = {"check_decision_proba_consistency": "an ensemble ranks by five models, the decision function by one"}
+RANKS = {"check_decision_proba_consistency": "an ensemble ranks by four models, the decision function by one"}
 
 
 @parametrize_with_checks(
@@ -43,7 +43,7 @@ RANKS = {"check_decision_proba_consistency": "an ensemble ranks by five models, 
         LinearSVC(probability="ensemble"),
         SVC(probability="ensemble"),
     ],
-    expected_failed_checks=lambda model: RANKS if repr(model) == "SVC(probability='ensemble')" else {},
+    expected_failed_checks=lambda model: RANKS if model.probability == "ensemble" else {},
     xfail_strict=True,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -319,11 +319,11 @@ def test_better_than_the_scores_of_training_and_as_good_as_scikit_learns(make, p
     ours = log_loss(y[test], consistent(model, X[test]))
     naive = fit_sigmoid(model.decision_function(X[train]), np.where(y[train], 1.0, -1.0), np.ones(150))
     scores = model.decision_function(X[test])
-    if path != "ensemble":  # whose five curves have thirty samples each
+    if path != "ensemble":  # whose curves have fifty samples each
         assert ours < log_loss(y[test], probabilities([naive], scores[:, None], 2, "ovr")) - 0.01
     theirs = CalibratedClassifierCV(clone(make), cv=5, ensemble=path == "ensemble").fit(X[train], y[train])
     assert ours < log_loss(y[test], theirs.predict_proba(X[test])) + 0.01
-    if path != "ensemble":  # which ranks by five other models
+    if path != "ensemble":  # which ranks by three other models too
         assert roc_auc_score(y[test], model.predict_proba(X[test])[:, 1]) == pytest.approx(
             roc_auc_score(y[test], scores)
         )
@@ -503,18 +503,19 @@ def test_few_samples(make, probability, path, request):
 
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
 @pytest.mark.parametrize("make", BOTH)
-def test_an_ensemble_is_five_models_without_a_fifth_each(make, multi_class):
+def test_an_ensemble_is_the_model_and_three_without_a_third_each(make, multi_class):
     X, y = noisy(400, 3)
     model = make(probability="ensemble", multi_class=multi_class).fit(X, y)
-    assert not hasattr(model, "calibration_") and len(model.ensemble_) == 5
     parts = count_parts(3, multi_class)
+    assert len(model.calibration_) == parts and len(model.ensemble_) == 3
     for k, each in enumerate(model.ensemble_):
         assert type(each) is make and each.certificate_.relative_gap <= calibration.FOLD_TOL
         assert each.probability == "sigmoid" and len(each.calibration_) == parts
         consistent(each, X)
-        for others in model.ensemble_[:k]:
+        for others in [model, *model.ensemble_[:k]]:
             assert not np.allclose(others.decision_function(X), each.decision_function(X), atol=1e-3)
-    mean = np.mean([each._calibrated(X, each._scores(X)) for each in model.ensemble_], axis=0)
+    own = probabilities(model.calibration_, model._scores(X) + model.intercept_, 3, multi_class)
+    mean = np.mean([own, *(each._calibrated(X, each._scores(X)) for each in model.ensemble_)], axis=0)
     p, agreed = model.predict_proba(X), mean.argmax(axis=1) == model.predict(X)
     assert np.mean(agreed) > 0.9
     np.testing.assert_allclose(p[agreed], mean[agreed], rtol=1e-12)
@@ -523,21 +524,48 @@ def test_an_ensemble_is_five_models_without_a_fifth_each(make, multi_class):
     assert not hasattr(model, "ensemble_")
 
 
-def test_members_of_an_ensemble_do_not_know_their_fifth(monkeypatch):
-    """Their curves are drawn through scores that they give to samples with no force in them."""
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("where", ["small", "tiles", "not copied"])
+@pytest.mark.parametrize("make", BOTH)
+def test_members_of_an_ensemble_do_not_know_their_third(make, where, jobs, monkeypatch):
+    """Their curves are drawn through scores that they give to samples with no force in them, and their certificates are
+    those of the problem without these samples, whichever way it was made."""
     X, y = noisy(300)
+    if where == "tiles":
+        monkeypatch.setattr("primalsvm.kernel_matrix.SMALL", 0)
+    if where == "not copied":
+        monkeypatch.setattr(calibration, "COPIED", 0)
     seen = []
     work = calibration.out_of_sample
     monkeypatch.setattr("primalsvm.classifier.out_of_sample", lambda *a, **k: seen.append(work(*a, **k)) or seen[-1])
-    model = SVC(probability="ensemble", tol=1e-6).fit(X, y)
+    model = make(probability="ensemble", tol=1e-6, n_jobs=jobs).fit(X, y)
     everyone = np.concatenate([out for _, out in seen[0].fits])
     assert sorted(everyone) == list(range(300))
+    signs = np.where(y, 1.0, -1.0)
+    np.testing.assert_allclose(model.calibration_[0], fit_sigmoid(seen[0].scores, signs, np.ones(300)), rtol=1e-6)
     for each, (_, out) in zip(model.ensemble_, seen[0].fits, strict=True):
-        assert len(out) == 60 and abs(np.mean(y[out]) - np.mean(y)) < 0.02
+        assert len(out) == 100 and abs(np.mean(y[out]) - np.mean(y)) < 0.02
         assert not np.isin(each.support_, out).any()
-        np.testing.assert_allclose(each.decision_function(X[out]), seen[0].scores[out], atol=1e-9)
-        curve = fit_sigmoid(seen[0].scores[out], np.where(y[out], 1.0, -1.0), np.ones(60))
-        np.testing.assert_allclose(each.calibration_[0], curve)
+        np.testing.assert_allclose(each.decision_function(X[out]), seen[0].scores[out], rtol=1e-5, atol=1e-5)
+        curve = fit_sigmoid(seen[0].scores[out], signs[out], np.ones(100))
+        np.testing.assert_allclose(each.calibration_[0], curve, rtol=1e-6)
+        rest = np.setdiff1d(np.arange(300), out)
+        exact = {"tol": 1e-9, "gamma": model.gamma_} if make is SVC else {"tol": 1e-9}
+        alone = make(**exact).fit(X[rest], y[rest]).certificate_
+        slack = 1e-8 * alone.primal
+        assert each.certificate_.dual - slack <= alone.primal and alone.dual <= each.certificate_.primal + slack
+        assert each.certificate_.gap <= calibration.FOLD_TOL * each.certificate_.primal
+
+
+def test_a_curve_through_many_samples_begins_with_few(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(9000) < 0.2, 1.0, -1.0)
+    scores, weight = rng.normal(size=9000) + y, rng.integers(1, 3, 9000).astype(float)
+    quick = fit_sigmoid(scores, y, weight)
+    monkeypatch.setattr(calibration, "MANY", 10_000)
+    slow = fit_sigmoid(scores, y, weight)
+    for other in (quick, fit_sigmoid(scores, y, weight, np.array([3.0, 2.0]))):
+        np.testing.assert_allclose(other, slow, rtol=1e-8)
 
 
 # --- searches and paths -----------------------------------------------------------------------------------------------

@@ -13,10 +13,9 @@ sigmoid     a and b by maximum likelihood, with Platt's targets, which are those
             t = (N+ + 1) / (N+ + 2) for y = +1, t = 1 / (N- + 2) for y = -1; N are sums of weights. Newton's method.
             a is not below zero: a higher score is never a smaller probability.
 isotonic    the rising function closest to the same targets in the square, linear between the scores: never 0, never 1
-ensemble    the mean of five models, those of the folds, each with a sigmoid through the scores of its own fifth. Where
-            they disagree it is less sure of itself, which new data that are not like the old ones reward, and others
-            do not: log loss of USPS 0-4/5-9, C = 10, sigmoid and ensemble, 0.097 and 0.091 on its own test part, which
-            other hands have written, 0.043 and 0.046 where both parts are shuffled (`benchmarks/probabilities.py`)
+ensemble    the mean of four models: the model itself, and three fitted without a third of the samples each, with a
+            sigmoid through the scores of that third. Where they disagree it is less sure of itself, which new data that
+            are not like the old ones reward, and others do not: TODO
 
 More than two classes:
 
@@ -29,31 +28,38 @@ Platt (1999); Lin, Lin and Weng (2007); Zadrozny and Elkan (2002); Wu, Lin and W
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 from .chunks import Chunks
-from .kernel_matrix import TiledKernel
 from .left_out import leave_out
 from .losses import Array
-from .problem import Problem
+from .multiclass import scatter
+from .problem import KernelProblem, Problem
+from .side_by_side import run_all
 from .solve import FREE_WORK, Result, Solver, Start, solve
 
 METHODS = ("sigmoid", "isotonic", "ensemble")
-FOLDS, FOLD_TOL = 5, 1e-2  # at 1e-2 the log loss is that of 1e-5 to four digits: benchmarks/probabilities.py --folds
+FOLDS, MEMBERS = 5, 3
+FOLD_TOL = 1e-2  # at 1e-2 the log loss is that of 1e-5 to four digits: benchmarks/probabilities.py --folds
 SPEED = 2000  # passes over the data take as long as so many multiplications each in a product of matrices: five folds
+COPIED = 64 * 2**20  # bytes of X of which a copy does not matter
+THIN, MANY = 8, 4096  # a sigmoid through more samples begins with one in so many
 FAR = 700.0  # log-odds beyond which exp leaves float64
 LEAST = 1e-7  # of pairwise probabilities, as in LIBSVM
 ULP = 2.0**-52
 NUDGE = 1e-6  # see `agree`
 TINY = float(np.finfo(np.float64).tiny)
 HASHED = 1 << 20  # numbers at a time
-NEAR = 1e-10  # what a Newton step still gains where whole steps double the digits, and values no longer tell them
+NOWHERE = np.zeros(0, dtype=np.int32)
+NEAR = 1e-10  # what the last Newton step of a sigmoid gains, in nats a sample
 
 
 # --- scores of samples by models without them -------------------------------------------------------------------------
@@ -83,14 +89,14 @@ def out_of_sample(
     solver: Solver,
     keys: np.ndarray,
     *,
-    folds: bool,
+    folds: int,
     max_iter: int,
     max_seconds: Callable[[], float | None],
-    stop: Callable[[], bool],
+    interrupted: Event,
 ) -> OutOfSample:
     """f(x_i) + b of the samples of a problem by models without them. Samples of the same key are left out together.
 
-    `folds`: by no other way than folds.
+    `folds`: by no other way than so many; 0 leaves the way open. Ctrl-C sets `interrupted`.
     """
     problem, start, first = _merge(problem, Start(result.f, result.b, result.alpha), keys)
     picked = first[problem.cost[first] > 0]
@@ -98,22 +104,36 @@ def out_of_sample(
     scores = None if folds else _by_leave_one_out(problem, start)
     if scores is not None:
         return OutOfSample(scores[picked], y, cost, 0.0, "converged", [])
-    limits = {"max_iter": max_iter, "max_seconds": max_seconds, "stop": stop}
-    fits = _by_folds(problem, start, solver, keys, picked, **limits)  # type: ignore[arg-type]
+    outs = _folds(keys[picked], y, folds or FOLDS)
+    side = problem.K.threads if isinstance(problem, KernelProblem) else 1  # a linear fit is too short for a thread
+    fits: list[Fold] = []
+    while len(fits) < len(outs) and not interrupted.is_set():
+        some = outs[len(fits) : len(fits) + side]
+        each = max(1, _whole(problem).threads // len(some))
+
+        def fit(k: int, some: list[np.ndarray] = some, each: int = each) -> Result:
+            limits = {"max_iter": max_iter, "max_seconds": max_seconds(), "stop": interrupted.is_set}
+            return _without(problem, start, picked[some[k]], each, solver, **limits)
+
+        fits += map(Fold, run_all(fit, len(some), len(some), interrupted), some)
     scores, worst = np.zeros(len(picked)), 0.0  # nobody knows a score of the only sample: it stays zero
     for result, out in fits:
-        scores[out] = problem.scores(result.f, picked[out]) + result.b
-        if np.ptp(y[np.setdiff1d(np.arange(len(y)), out)]):  # of one class there is nothing to learn: the gap is 0 / 0
+        scores[out] = _scores(problem, result.f, picked[out]) + result.b
+        mine = np.ones(len(y), dtype=bool)
+        mine[out] = False
+        if np.ptp(y[mine]):  # of one class there is nothing to learn: the gap is 0 / 0
             worst = max(worst, result.certificate.relative_gap)
-    interrupted = stop() or any(fit.result.status == "interrupted" for fit in fits)
-    return OutOfSample(scores, y, cost, worst, "interrupted" if interrupted else "converged", fits)
+    return OutOfSample(scores, y, cost, worst, "interrupted" if interrupted.is_set() else "converged", fits)
 
 
 def _merge(problem: Problem, start: Start, keys: np.ndarray) -> tuple[Problem, Start, np.ndarray]:
     """(the same problem with the cost of equal samples at one of them, its solution, which ones)"""
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) == problem.n:
+    order = np.argsort(keys)
+    new = np.append(True, np.diff(keys[order]) != 0)
+    if new.all():
         return problem, start, np.arange(problem.n)
+    first, group = np.minimum.reduceat(order, np.flatnonzero(new)), np.empty(problem.n, dtype=np.int64)
+    group[order] = np.cumsum(new) - 1
 
     def together(values: Array) -> Array:
         out = np.zeros(problem.n)
@@ -148,94 +168,89 @@ def _is_cheap(problem: Problem, alpha: Array) -> bool:
     return m * m * (m + support) <= max(SPEED * problem.entries, FREE_WORK)
 
 
-def _by_folds(
-    problem: Problem,
-    start: Start,
-    solver: Solver,
-    keys: np.ndarray,
-    picked: np.ndarray,
-    *,
-    max_iter: int,
-    max_seconds: Callable[[], float | None],
-    stop: Callable[[], bool],
-) -> list[Fold]:
-    """Five fits, each without a fifth of either class. A sample of cost zero is the same as none: all share the data.
+def _folds(keys: np.ndarray, y: Array, count: int) -> list[np.ndarray]:
+    """So many parts with their share of each class. They follow from the keys, and with them from the rows alone."""
+    order = np.argsort(keys)
+    order = np.concatenate([order[y[order] < 0], order[y[order] > 0]])
+    return [np.sort(order[k::count]) for k in range(min(count, len(order)) if len(order) > 1 else 0)]
 
-    The fifths follow from the keys, and with them from the rows alone, not from their order.
+
+def _whole(problem: Problem) -> Any:
+    """X or K"""
+    return problem.K if isinstance(problem, KernelProblem) else problem.X  # type: ignore[attr-defined]
+
+
+def _scores(problem: Problem, f: Array, picked: np.ndarray) -> Array:
+    """f of these samples; of a kernel in float32 where that is cheaper: a curve has no use for more digits."""
+    rough = problem.K.rough_matvec(f, picked) if isinstance(problem, KernelProblem) else None
+    return problem.scores(f, picked) if rough is None else rough[0]
+
+
+def _without(problem: Problem, start: Start, out: np.ndarray, threads: int, solver: Solver, **limits) -> Result:
+    """The model without some of the samples, which is one of all of them: a sample of cost zero is the same as none.
+
+    The rest is a problem of its own where that is cheap to make, and else has the same X or K.
     """
-    K = getattr(problem, "K", None)
-    if isinstance(K, TiledKernel) and not K.held and 8 * K.size <= K.memory_limit:
-        K.array()  # once for all of them
-    order, fits = np.lexsort((keys[picked], problem.y[picked])), []
-    for out in (np.sort(order[k::FOLDS]) for k in range(min(FOLDS, len(order)))):
-        cost, alpha = problem.cost.copy(), start.alpha.copy()  # type: ignore[union-attr]
-        cost[picked[out]] = alpha[picked[out]] = 0.0
-        if not cost.any():
-            continue
-        f = np.where(cost > 0, start.f, 0.0) if problem.kind == "kernel" else start.f
-        found = solve(
-            replace(problem, cost=cost),
-            solver,
-            tol=FOLD_TOL,
-            max_iter=max_iter,
-            max_seconds=max_seconds(),
-            stop=stop,
-            start=Start(f, start.b, alpha),
-        )
-        fits.append(Fold(found, out))
-        if found.status == "interrupted" or stop():
-            break
-    return fits
+    cost, whole = problem.cost.copy(), copy(_whole(problem))
+    cost[out] = 0.0
+    rest = np.flatnonzero(cost)
+    kernel = isinstance(problem, KernelProblem)
+    light = not whole.held if kernel else whole.in_memory and whole.bytes <= COPIED  # K is only said, not made
+    mine = rest if light else np.arange(problem.n)
+    whole = whole.take(rest) if light else whole
+    whole.threads = threads
+    name = "K" if kernel else "X"
+    part = replace(problem, y=problem.y[mine], cost=cost[mine], **{name: whole})
+    # of a kernel's f, what those left out were for is missed everywhere: worse than nothing
+    begin = None if kernel else Start(start.f, start.b, np.where(cost > 0, start.alpha, 0.0)[mine], rough=True)
+    found = solve(part, solver, tol=FOLD_TOL, start=begin, **limits)
+    f = scatter(found.f, mine, problem.n) if kernel else found.f
+    return replace(found, f=f, alpha=scatter(found.alpha, mine, problem.n))
 
 
 def row_keys(X: Any, labels: np.ndarray, seed: int) -> np.ndarray:
     """A number (n,) for each row and its label: the same for the same, dense or sparse, float32 or float64.
 
-    Modulo 2^64: sum_j r_j h(x_j), with h(0) = 0 and random r. Two rows that differ share one with probability 2^-32
-    at most, and then they are only left out together.
+    Modulo 2^64: sum_j r_j h(x_j), with h(0) = 0 and random r; the label is one more feature. Two rows that differ share
+    a key with probability 2^-32 at most, and then they are only left out together.
     """
     rng = np.random.default_rng(seed)
     factors = rng.integers(2**64, size=X.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
-    if isinstance(X, Chunks):
-        found = np.concatenate([_hash_rows(piece, factors) for _, piece in X.pieces()])
-    else:
-        found = _hash_rows(X, factors)
-    return found + _mix(labels.astype(np.uint64) + np.uint64(1)) * factors[-1]
+    pieces = (piece for _, piece in X.pieces()) if isinstance(X, Chunks) else [X]
+    found = np.concatenate([_hash_rows(piece, factors) for piece in pieces])
+    return found + _hash_bits(labels.astype(np.uint64)[:, None] + np.uint64(1), factors[-1:])
 
 
 def _hash_rows(X: Any, factors: np.ndarray) -> np.ndarray:
-    n, d = X.shape
-    out = np.zeros(n, dtype=np.uint64)
     if sp.issparse(X):
         X = X.tocsr()
-        ends = np.append(np.uint64(0), np.cumsum(_bits(X.data) * factors[X.indices]))
-        return ends[X.indptr[1:]] - ends[X.indptr[:-1]]  # modulo 2^64 both
-    step = max(1, HASHED // max(d, 1))
-    for begin in range(0, n, step):
-        piece = slice(begin, begin + step)
-        np.sum(_bits(X[piece]) * factors[:d], axis=1, dtype=np.uint64, out=out[piece])
-    return out
+        return _hash_bits(_bits(X.data)[None], factors, X.indices, X.indptr)
+    step = max(1, HASHED // max(X.shape[1], 1))  # float32 is copied
+    parts = (_bits(X[begin : begin + step]) for begin in range(0, X.shape[0], step))
+    return np.concatenate([_hash_bits(part, factors) for part in parts])
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
-    return _mix((np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64))  # -0.0 is 0.0
+    return np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
 
 
-def _mix(bits: np.ndarray) -> np.ndarray:
-    """Zero stays zero; numbers with few digits get many."""
-    bits = (bits ^ (bits >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    return bits ^ (bits >> np.uint64(29))
+def _hash_bits(bits: np.ndarray, factors: np.ndarray, indices=NOWHERE, indptr=NOWHERE) -> np.ndarray:
+    from .cpu_kernels import hash_rows
+
+    out = np.empty(len(indptr) - 1 if len(indptr) else len(bits), dtype=np.uint64)
+    hash_rows(bits, indices, indptr, factors, out)
+    return out
 
 
 # --- one curve --------------------------------------------------------------------------------------------------------
 
 
-def fit_curve(method: str, scores: Array, y: Array, weight: Array) -> Array:
+def fit_curve(method: str, scores: Array, y: Array, weight: Array, start: Array | None = None) -> Array:
     """(a, b) of a sigmoid, or (2, k): scores and probabilities between which a line is drawn."""
     if not len(scores):  # of two classes without weight
         return np.zeros(2)
     if method != "isotonic":
-        return fit_sigmoid(scores, y, weight)
+        return fit_sigmoid(scores, y, weight, start)
     rising = IsotonicRegression(out_of_bounds="clip").fit(scores, targets(y, weight), sample_weight=weight)
     return np.array([rising.X_thresholds_, rising.y_thresholds_])
 
@@ -246,8 +261,10 @@ def targets(y: Array, weight: Array) -> Array:
     return np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
 
 
-def fit_sigmoid(scores: Array, y: Array, weight: Array) -> Array:
-    """(a, b), a >= 0, least sum_i weight_i (log(1 + exp(z_i)) - t_i z_i),  z = a s + b."""
+def fit_sigmoid(scores: Array, y: Array, weight: Array, start: Array | None = None) -> Array:
+    """(a, b), a >= 0, least sum_i weight_i (log(1 + exp(z_i)) - t_i z_i),  z = a s + b. It may begin at another's."""
+    from .cpu_kernels import sigmoid_sums
+
     t, total = targets(y, weight), float(np.sum(weight))
     flat, size = float(logit(weight @ t / total)), float(np.max(np.abs(scores)))
     s = scores / (size or 1.0)  # Newton's method does not mind, float64 and a 2 x 2 system do
@@ -258,26 +275,24 @@ def fit_sigmoid(scores: Array, y: Array, weight: Array) -> Array:
     s = (s - mean) / spread
     w = weight / total
 
-    def value(a: float, b: float) -> float:
-        z = a * s + b
-        return float(w @ (-log_expit(-z) - t * z))
-
-    a, b, now = 0.0, flat, np.inf
+    if start is None and len(s) > MANY:
+        start = fit_sigmoid(scores[::THIN], y[::THIN], weight[::THIN])
+    slope, b = (0.0, flat) if start is None else start
+    point = np.array([slope * size * spread, b + slope * size * mean])
+    value, by_a, by_b, aa, ab, bb = sigmoid_sums(s, t, w, *point)
     for _ in range(100):
-        p = expit(a * s + b)
-        pull, bend = w * (p - t), w * np.maximum(p * (1 - p), 1e-12)
-        gradient = np.array([pull @ s, np.sum(pull)])
-        H = np.array([[bend @ (s * s), bend @ s], [bend @ s, np.sum(bend)]])
-        step = np.linalg.solve(H, gradient)
-        decrement, length = float(gradient @ step), 1.0
-        if decrement > NEAR:
-            now = value(a, b) if np.isinf(now) else now
-            while (then := value(a - length * step[0], b - length * step[1])) > now and length > ULP:
-                length /= 2
-            now = then
-        a, b = a - length * step[0], b - length * step[1]
-        if decrement <= NEAR**2:
+        gradient = np.array([by_a, by_b])
+        step = -np.linalg.solve(np.array([[aa, ab], [ab, bb]]), gradient)
+        if -gradient @ step <= NEAR:  # whole steps double the digits here, and values no longer tell them apart
+            point = point + step
             break
+        length, before = 1.0, value
+        value, by_a, by_b, aa, ab, bb = sigmoid_sums(s, t, w, *(point + step))
+        while value > before and length > ULP:
+            length /= 2
+            value, by_a, by_b, aa, ab, bb = sigmoid_sums(s, t, w, *(point + length * step))
+        point = point + length * step
+    a, b = point
     return np.array([a / spread / size, b - a * mean / spread]) if a > 0 else np.array([0.0, flat])
 
 

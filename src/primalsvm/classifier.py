@@ -15,7 +15,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -36,7 +35,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from .calibration import FOLD_TOL, METHODS, OutOfSample, agree, fit_curve, out_of_sample, probabilities, row_keys
+from .calibration import FOLD_TOL, MEMBERS, METHODS, OutOfSample, agree, fit_curve, out_of_sample, probabilities, row_keys
 from .certificate import Certificate
 from .chunks import Chunks, check_finite
 from .losses import Array, make_loss
@@ -44,6 +43,7 @@ from .matrix import one_blas_thread
 from .multiclass import Part, join, split, winners
 from .notebook import ProofInNotebook
 from .problem import Problem
+from .side_by_side import run_all
 from .solve import FREE_WORK, Result, Solver, Start, check_accepts, solve
 from .solvers import explain_choice, make_solver
 
@@ -133,8 +133,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         scores = self._scores_of(X)
         check_is_fitted(
             self,
-            ["calibration_", "ensemble_"],
-            all_or_any=any,
+            "calibration_",
             msg="this %(name)s has no probabilities: the fit was made without `probability`, or ended before it came "
             "to them; fit it again.",
         )
@@ -143,9 +142,9 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
 
     def _calibrated(self, X, scores: Array) -> Array:
         """Probabilities before they are made to agree with predict, from scores (n, parts) without intercepts."""
-        if hasattr(self, "ensemble_"):
-            return np.mean([model._calibrated(X, model._scores_of(X)) for model in self.ensemble_], axis=0)
-        return probabilities(self.calibration_, scores + self.intercept_, len(self.classes_), self.multi_class)
+        p = probabilities(self.calibration_, scores + self.intercept_, len(self.classes_), self.multi_class)
+        members = getattr(self, "ensemble_", [])
+        return np.mean([p, *(model._calibrated(X, model._scores_of(X)) for model in members)], axis=0)
 
     @available_if(has_probability)
     def predict_log_proba(self, X):
@@ -328,7 +327,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
     def _calibrate(self, data: Prepared, results: list[Result], begin: float) -> None:
         """A curve for each binary problem, from scores of its samples by models without them. Ctrl-C leaves none.
 
-        Or the models that those come from, with curves of their own.
+        For an ensemble those models too, with curves of their own.
         """
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
         interrupted, parts, together = threading.Event(), data.parts, self.probability == "ensemble"
@@ -341,17 +340,17 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
             if interrupted.is_set():
                 return OutOfSample(np.empty(0), np.empty(0), np.empty(0), 0.0, "interrupted", [])
             problem, mine = self._problem(data, parts[k]), parts[k].take(keys)
-            limits: dict[str, Any] = {"max_iter": self.max_iter, "max_seconds": left, "stop": interrupted.is_set}
-            return out_of_sample(problem, results[k], self.solver_, mine, folds=together, **limits)
+            limits: dict[str, Any] = {"max_iter": self.max_iter, "max_seconds": left, "interrupted": interrupted}
+            return out_of_sample(problem, results[k], self.solver_, mine, folds=MEMBERS if together else 0, **limits)
 
         with one_blas_thread():
-            found = _run_all(run, len(parts), self._flying(parts), interrupted)
+            found = run_all(run, len(parts), self._flying(parts), interrupted)
             if interrupted.is_set():
                 raise KeyboardInterrupt
+            curves = [fit_curve(self.probability, f.scores, f.y, f.cost / self.C) for f in found]
             if together:
-                self.ensemble_ = self._ensemble(data, results, found)
-            else:
-                self.calibration_ = [fit_curve(self.probability, f.scores, f.y, f.cost / self.C) for f in found]
+                self.ensemble_ = self._ensemble(data, results, found, curves)
+            self.calibration_ = curves
         worst = max(each.relative_gap for each in found)
         if worst > FOLD_TOL:
             warnings.warn(
@@ -361,7 +360,9 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
                 stacklevel=outside(),
             )
 
-    def _ensemble(self, data: Prepared, results: list[Result], found: list[OutOfSample]) -> list["CertifiedClassifier"]:
+    def _ensemble(
+        self, data: Prepared, results: list[Result], found: list[OutOfSample], curves: list[Array]
+    ) -> list["CertifiedClassifier"]:
         """A model of each fold. Binary problems with fewer samples than folds take theirs in turns."""
         models = []
         for k in range(max(1, *(len(each.fits) for each in found))):
@@ -370,10 +371,10 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
             folds = [each.fits[k % len(each.fits)] if each.fits else None for each in found]
             model._store([fold.result if fold else own for fold, own in zip(folds, results, strict=True)], data)
             model.calibration_ = []
-            for each, fold in zip(found, folds, strict=True):
+            for each, fold, curve in zip(found, folds, curves, strict=True):
                 out = fold.out if fold else np.arange(len(each.y))
-                curve = fit_curve("sigmoid", each.scores[out], each.y[out], each.cost[out] / self.C)
-                model.calibration_.append(curve)
+                own = fit_curve("sigmoid", each.scores[out], each.y[out], each.cost[out] / self.C, curve)
+                model.calibration_.append(own)
             models.append(model)
         return models
 
@@ -435,7 +436,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
             )
 
         try:
-            results = _run_all(run, len(parts), self._flying(parts), interrupted)
+            results = run_all(run, len(parts), self._flying(parts), interrupted)
         except BaseException:
             interrupted.set()  # nobody goes on finding starts
             raise
@@ -480,32 +481,6 @@ def outside() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("primalsvm."):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def _run_all(run: Callable[[int], Any], n: int, jobs: int, interrupted: threading.Event) -> list[Any]:
-    """run(0), ..., run(n - 1) on so many threads. Ctrl-C sets `interrupted`, upon which every run ends soon."""
-    if jobs == 1:
-        results = []
-        for k in range(n):
-            results.append(run(k))
-            if results[-1].status == "interrupted":
-                interrupted.set()
-        return results
-    with ThreadPoolExecutor(jobs) as pool:
-        futures: list[Future[Any]] = []
-        try:
-            for k in range(n):
-                futures.append(pool.submit(run, k))
-            _, rest = wait(futures, return_when=FIRST_EXCEPTION)
-            if rest:  # one has failed: no need to solve the others before saying so
-                interrupted.set()
-                for future in futures:
-                    future.cancel()
-                futures = [future for future in futures if not future.cancelled()]
-        except KeyboardInterrupt:
-            interrupted.set()
-        results = [future.result() for future in futures]
-        return results + [run(k) for k in range(len(futures), n)]  # what Ctrl-C kept from starting
 
 
 def _classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -641,6 +641,46 @@ def products_of(rows, index, row, out):
     return count
 
 
+# --- probabilities ----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def hash_rows(bits, indices, indptr, factors, out):
+    """out_i = sum_j factors_j mix(x_ij) modulo 2^64 of the bits of float64 numbers; a dense matrix has no indptr.
+
+    mix(0) = 0, and numbers with few digits get many.
+    """
+    for i in range(out.size):
+        begin, end = (indptr[i], indptr[i + 1]) if indptr.size else (0, bits.shape[1])
+        row = bits[0] if indptr.size else bits[i]
+        total = np.uint64(0)
+        for k in range(begin, end):
+            b = row[k]
+            b = np.uint64(0) if b == np.uint64(1 << 63) else b  # -0.0 is 0.0
+            b = (b ^ (b >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+            total += (b ^ (b >> np.uint64(29))) * factors[indices[k] if indptr.size else k]
+        out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def sigmoid_sums(s, t, weight, a, b):
+    """sum w_i (log(1 + exp(z_i)) - t_i z_i) with z = a s + b, its derivatives by a and b, and those by aa, ab and bb."""
+    value, by_a, by_b, aa, ab, bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(s.size):
+        z = a * s[i] + b
+        small = np.exp(-abs(z))
+        p = (small if z < 0.0 else 1.0) / (1.0 + small)
+        value += weight[i] * (max(z, 0.0) + np.log1p(small) - t[i] * z)
+        pull = weight[i] * (p - t[i])
+        bend = weight[i] * max(small / (1.0 + small) ** 2, 1e-12)
+        by_a += pull * s[i]
+        by_b += pull
+        aa += bend * s[i] * s[i]
+        ab += bend * s[i]
+        bb += bend
+    return value, by_a, by_b, aa, ab, bb
+
+
 # --- samples that are left out ----------------------------------------------------------------------------------------
 
 
