@@ -4,7 +4,7 @@ The curve is drawn through scores that each sample got from a model without it. 
 its label, and would promise too much. Where they come from (`out_of_sample`):
 
     leave-one-out    one Newton step from the solution for each sample, `left_out`; nothing is trained again
-    five folds       where that takes an inverse too large to be cheap: each a fit on the rest, begun at the solution
+    five folds       where that takes an inverse too large to be cheap: each a fit on the rest
 
 Rows that are the same, with the same label, are one sample with their weight: a copy left behind would tell what was
 left out. A weight of two is thus the same as a row that stands twice, here as everywhere.
@@ -15,7 +15,9 @@ sigmoid     a and b by maximum likelihood, with Platt's targets, which are those
 isotonic    the rising function closest to the same targets in the square, linear between the scores: never 0, never 1
 ensemble    the mean of four models: the model itself, and three fitted without a third of the samples each, with a
             sigmoid through the scores of that third. Where they disagree it is less sure of itself, which new data that
-            are not like the old ones reward, and others do not: TODO
+            are not like the old ones reward, and others do not: log loss of USPS 0-4/5-9, C = 10, sigmoid and ensemble,
+            0.097 and 0.091 on its own test part, which other hands have written, 0.043 and 0.046 where both parts are
+            shuffled (`benchmarks/probabilities.py`). Five models of folds, as scikit-learn has them, say the same.
 
 More than two classes:
 
@@ -59,7 +61,7 @@ NUDGE = 1e-6  # see `agree`
 TINY = float(np.finfo(np.float64).tiny)
 HASHED = 1 << 20  # numbers at a time
 NOWHERE = np.zeros(0, dtype=np.int32)
-NEAR = 1e-10  # what the last Newton step of a sigmoid gains, in nats a sample
+NEAR = 1e-7  # nats a sample that the last Newton step of a sigmoid gains at most; the square of it is left then
 
 
 # --- scores of samples by models without them -------------------------------------------------------------------------
@@ -202,7 +204,7 @@ def _without(problem: Problem, start: Start, out: np.ndarray, threads: int, solv
     name = "K" if kernel else "X"
     part = replace(problem, y=problem.y[mine], cost=cost[mine], **{name: whole})
     # of a kernel's f, what those left out were for is missed everywhere: worse than nothing
-    begin = None if kernel else Start(start.f, start.b, np.where(cost > 0, start.alpha, 0.0)[mine], rough=True)
+    begin = None if kernel else Start(start.f, start.b, np.where(cost > 0, start.alpha, 0.0)[mine], rough=True)  # type: ignore[arg-type]
     found = solve(part, solver, tol=FOLD_TOL, start=begin, **limits)
     f = scatter(found.f, mine, problem.n) if kernel else found.f
     return replace(found, f=f, alpha=scatter(found.alpha, mine, problem.n))

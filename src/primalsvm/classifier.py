@@ -35,7 +35,17 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from .calibration import FOLD_TOL, MEMBERS, METHODS, OutOfSample, agree, fit_curve, out_of_sample, probabilities, row_keys
+from .calibration import (
+    FOLD_TOL,
+    MEMBERS,
+    METHODS,
+    OutOfSample,
+    agree,
+    fit_curve,
+    out_of_sample,
+    probabilities,
+    row_keys,
+)
 from .certificate import Certificate
 from .chunks import Chunks, check_finite
 from .losses import Array, make_loss

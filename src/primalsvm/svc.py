@@ -127,9 +127,9 @@ class SVC(CertifiedClassifier):
         needs a thousand samples or more. They are drawn through the scores that each sample gets from a model without
         it, and are those of a world in which samples count by their weights, class_weight included: in that world
         predict decides, and its class is always the most probable one. The cost is about that of one more fit; of two
-        or three where support vectors and features are both many (text). "ensemble" keeps five models, each fitted
-        without a fifth of the samples and with a sigmoid of its own, and takes the mean of what they say: better
-        where new data are not quite like the old. It costs about five fits more, and six predictions for one.
+        or three where support vectors and features are both many (text). "ensemble" keeps three more models, each
+        fitted without a third of the samples and with a sigmoid of its own, and takes the mean of what the four say:
+        better where new data are not quite like the old. It costs about two fits more, and four predictions for one.
     n_jobs : int, default=None
         Threads of a fit or a prediction, -1 for all cores: they share one binary problem, or the problems where there
         are several.
@@ -179,7 +179,7 @@ class SVC(CertifiedClassifier):
         With `probability`, for each binary problem: (a, b) of p = 1 / (1 + exp(-(a score + b))), or (2, k) scores and
         probabilities between which p is linear.
     ensemble_ : list of SVC
-        With `probability="ensemble"`: the models whose probabilities are averaged. There is no `calibration_` then.
+        With `probability="ensemble"`: the models whose probabilities are averaged with its own.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
 
     Examples

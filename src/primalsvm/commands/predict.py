@@ -52,7 +52,7 @@ def predict(
         from ..persistence import write_whole
 
         before, classifier = split_model(load_model(model))
-        if proba and (scores or not (hasattr(classifier, "calibration_") or hasattr(classifier, "ensemble_"))):
+        if proba and (scores or not hasattr(classifier, "calibration_")):
             raise ValueError(
                 "--scores or --proba, not both."
                 if scores
