@@ -664,7 +664,7 @@ def hash_rows(bits, indices, indptr, factors, out):
 
 @njit(cache=True, nogil=True)
 def sigmoid_sums(s, t, weight, a, b):
-    """sum w_i (log(1 + exp(z_i)) - t_i z_i) with z = a s + b, its slopes in a and b, its curvatures in aa, ab and bb."""
+    """sum w_i (log(1 + exp(z_i)) - t_i z_i) with z = a s + b, its slopes in a and b, curvatures in aa, ab and bb."""
     value, by_a, by_b, aa, ab, bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(s.size):
         z = a * s[i] + b
