@@ -230,18 +230,6 @@ def square_rows(rows, begin, end, out):
 
 
 @njit(cache=True, nogil=True)
-def values_of_rows(data, indptr, out):
-    """out_i = what all entries of row i are; False where those of some row differ."""
-    for i in range(out.size):
-        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        out[i] = data[begin] if begin < end else 0.0
-        for k in range(begin, end):
-            if data[k] != out[i]:
-                return False
-    return True
-
-
-@njit(cache=True, nogil=True)
 def compress_rows(values, indptr, data, indices):
     """The entries of a dense array that are not 0, row i of them from indptr[i] on, and their columns."""
     for i in range(values.shape[0]):
@@ -274,27 +262,6 @@ def add_gram(rows, picked, begin, end, scale, out):
             value = scale[k] * row_value(rows, i, place)
             for other in range(first, place + np.uint64(1)):
                 line[np.uint64(rows.indices[other])] += value * row_value(rows, i, other)
-
-
-@njit(cache=True, nogil=True)
-def newton_matrix(gram, width, metric, u):
-    """gram / width + metric - u u', whole, from the lower triangle of gram; metric is the identity where it is empty.
-
-    In tiles, so that what is mirrored stays in the cache.
-    """
-    n, tile = len(gram), 32
-    out = np.empty((n, n))
-    for top in range(0, n, tile):
-        for left in range(0, top + 1, tile):
-            for i in range(top, min(top + tile, n)):
-                for j in range(left, min(left + tile, i + 1)):
-                    value = gram[i, j] / width - u[i] * u[j]
-                    if metric.size:
-                        value += metric[i, j]
-                    elif i == j:
-                        value += 1.0
-                    out[i, j] = out[j, i] = value
-    return out
 
 
 # the losses near their margin -----------------------------------------------------------------------------------------
@@ -367,40 +334,32 @@ def add_row_sums(tile, weights, out, begin):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share):
-    """share_i = argmax over a of  r(a) - a m_i - h (a - centre_i)^2.
+def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share, y, change):
+    """share_i = argmax over a of  r(a) - a m_i - h (a - centre_i)^2,  and change_i, that of c_i y_i share_i.
 
     Returns  sum c_i times that maximum;  sum c_i l(m_i);  sum c_i (l(m_i) + a_i m_i - r(a_i)), what a_i lacks of being
-    minus the slope at m_i;  and sum c_i over the a_i inside (0, bound).
+    minus the slope at m_i;  sum c_i over the a_i inside (0, bound);  the sum of the changes, and how many are not 0.
     """
-    value, losses, lack, inside = 0.0, 0.0, 0.0, 0.0
+    value, losses, lack, inside, turn, count = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     for i in range(margins.size):
-        m = margins[i]
+        m, c = margins[i], cost[i]
         a = min(max((tilt + 2.0 * h * centre[i] - m) / (bend + 2.0 * h), 0.0), bound)
-        share[i] = a
+        moved = (a - share[i]) * c * y[i]
+        share[i], change[i] = a, moved
+        turn += moved
+        count += moved != 0.0
         gain = a * (tilt - m - 0.5 * bend * a)
         best = bound if m < tilt else 0.0  # -l'(m_i)
         if bend > 0.0:
             best = min(max((tilt - m) / bend, 0.0), bound)
         loss = best * (tilt - m - 0.5 * bend * best) if best > 0.0 else 0.0
         off = a - centre[i]
-        value += cost[i] * (gain - h * off * off)
-        losses += cost[i] * loss
-        lack += cost[i] * (loss - gain)
+        value += c * (gain - h * off * off)
+        losses += c * loss
+        lack += c * (loss - gain)
         if 0.0 < a < bound:
-            inside += cost[i]
-    return value, losses, lack, inside
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def share_changes(share, before, cost, y, out):
-    """out_i = c_i y_i (share_i - before_i); returns its sum, and how many are not 0."""
-    total, count = 0.0, 0
-    for i in range(out.size):
-        out[i] = (share[i] - before[i]) * cost[i] * y[i]
-        total += out[i]
-        count += out[i] != 0.0
-    return total, count
+            inside += c
+    return value, losses, lack, inside, turn, count
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})

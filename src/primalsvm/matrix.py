@@ -38,6 +38,7 @@ from .triangles import add_square
 
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
 NARROW, SMALL_BYTES = 200, 2**19  # features up to which NumPy's square of a smaller block beats one added in place
+BLOCK_ENTRIES = 2**16  # looked at together
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
 THREAD_WORK = 700_000  # entries of X: what a thread should have to do, at least, to be worth waking (half a ms)
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
@@ -323,12 +324,25 @@ class Sparse(Matrix):
 
 
 def _rows_of(csr) -> SparseRows | AlikeRows:
-    from .cpu_kernels import values_of_rows
+    value = _values_of_rows(csr.data, csr.indptr) if csr.nnz else None
+    if value is None:
+        return SparseRows(csr.data, csr.indices, csr.indptr)
+    return AlikeRows(value, csr.indices, csr.indptr)
 
-    value = np.empty(csr.shape[0], dtype=csr.dtype)
-    if csr.nnz and values_of_rows(csr.data, csr.indptr, value):
-        return AlikeRows(value, csr.indices, csr.indptr)
-    return SparseRows(csr.data, csr.indices, csr.indptr)
+
+def _values_of_rows(data: np.ndarray, indptr: np.ndarray) -> np.ndarray | None:
+    """What all entries of each row are; None where those of some row differ, which mostly shows at once."""
+    counts = np.diff(indptr)
+    even = all((data[at : at + BLOCK_ENTRIES] == data[0]).all() for at in range(0, len(data), BLOCK_ENTRIES))
+    first = data[np.minimum(indptr[:-1], len(data) - 1)] if not even else data[0]
+    value = np.where(counts > 0, first, 0).astype(data.dtype)
+    step = BLOCK_ROWS
+    for at in range(0, 0 if even else len(counts), step):
+        rows = slice(at, at + step)
+        mine = data[indptr[at] : indptr[min(at + step, len(counts))]]
+        if not np.array_equal(np.repeat(value[rows], counts[rows]), mine):
+            return None
+    return value
 
 
 def as_matrix(X, threads: int = 1) -> Dense | Sparse:

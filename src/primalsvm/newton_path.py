@@ -36,6 +36,7 @@ movements of margins in place of balls.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -43,7 +44,7 @@ from .losses import Array
 from .matrix import Dense, in_parts
 from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
-from .triangles import solve_positive
+from .triangles import factorise, least_squares, solve_factored, solve_positive
 
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients ...
@@ -64,7 +65,6 @@ TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples 
 THREAD_SAMPLES = 200_000  # what a thread should have of them to be worth waking
 WHOLE = 1e-3  # of P: what a whole step may leave to gain along it
 LIMIT = 1e-15  # of P: a gap that is rounding
-NO_METRIC = np.zeros((0, 0))
 
 
 @dataclass
@@ -319,17 +319,14 @@ def _bring_back(problem: Problem, path: NewtonPath) -> None:
 
 def _look(problem: Problem, path: NewtonPath) -> None:
     """Set everything that follows from f, b, the margins and the centre."""
-    from .cpu_kernels import proximal_shares, share_changes
+    from .cpu_kernels import proximal_shares
 
     loss, play = problem.loss, path.play
-    before, change = play.share, np.empty_like(play.share)
-    play.share = np.empty_like(before)
+    play.share, change = play.share.copy(), np.empty_like(play.share)
 
     def work(part: slice) -> tuple[float, ...]:
-        share, cost = play.share[part], play.cost[part]
-        smoothed = cost, play.centre[part], path.h, loss.tilt, loss.bend, loss.bound
-        sums = proximal_shares(play.margins[part], *smoothed, share)
-        return *sums, *share_changes(share, before[part], cost, play.y[part], change[part])
+        smoothed = play.cost[part], play.centre[part], path.h, loss.tilt, loss.bend, loss.bound
+        return proximal_shares(play.margins[part], *smoothed, play.share[part], play.y[part], change[part])
 
     value, losses, lack, inside, turn, moved = _sum_over_samples(problem, len(change), work)
     path.f_alpha = path.f_alpha + problem.adjoint(change, play.picked)
@@ -428,12 +425,11 @@ def newton_direction(
     if has_intercept:
         rhs = rhs + v * (slope_b / stiffness)
     if curved.gram is not None:
-        from .cpu_kernels import newton_matrix
-
         X = problem.X  # type: ignore[attr-defined]
-        u = X.to_gram(v) / np.sqrt(stiffness) if has_intercept else np.zeros(problem.size)
-        hessian = newton_matrix(curved.gram, width, NO_METRIC if X.metric is None else X.metric, u)
-        p = X.from_gram(solve_positive(hessian, X.to_gram(rhs)))
+        u = X.to_gram(v) / np.sqrt(stiffness) if has_intercept else None
+        matrix, right = partial(_newton_matrix, curved.gram, width, X.metric, u), X.to_gram(rhs)
+        hessian = matrix()
+        p = X.from_gram(solve_factored(hessian, right) if factorise(hessian) else least_squares(matrix(), right))
     else:
         p, passes = _by_samples(problem, rhs, curved, width, v, stiffness if has_intercept else 0.0)
     if has_intercept:
@@ -441,6 +437,18 @@ def newton_direction(
     else:  # without curvature in b, the line search alone says how far
         p_b = -float(np.sign(slope_b)) if problem.intercept != "none" else 0.0
     return p, p_b, passes
+
+
+def _newton_matrix(gram: Array, width: float, metric: Array | None, u: Array | None) -> Array:
+    """gram / width + metric - u u', of which the lower triangle has a meaning; without a metric it is the identity."""
+    out = gram / width
+    if metric is None:
+        out[np.diag_indices_from(out)] += 1.0
+    else:
+        out += metric
+    if u is not None:
+        out -= u[:, None] * u
+    return out
 
 
 def _by_samples(

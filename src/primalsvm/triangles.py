@@ -73,16 +73,17 @@ def solve_lower(L: Array, rhs: Array, transposed: bool = False) -> Array:
     return x
 
 
-def solve_positive(A: Array, rhs: Array) -> Array:
-    """A^-1 rhs of a positive A, which is overwritten; by least squares where rounding has made it indefinite."""
-    A = np.ascontiguousarray(A)
-    diagonal = A.diagonal().copy()
-    if factorise(A):
-        return solve_factored(A, rhs)
-    A = np.triu(A, 1)
-    A += A.T
-    np.fill_diagonal(A, diagonal)
+def least_squares(A: Array, rhs: Array) -> Array:
+    """A^-1 rhs of a symmetric A, given by its lower triangle, that rounding may have made indefinite."""
+    A = np.tril(A)
+    A += np.tril(A, -1).T
     return np.asarray(np.linalg.lstsq(A, rhs, rcond=None)[0], dtype=np.float64)
+
+
+def solve_positive(A: Array, rhs: Array) -> Array:
+    """A^-1 rhs of a positive A; by least squares where rounding has made it indefinite."""
+    L = np.array(A, order="C")
+    return solve_factored(L, rhs) if factorise(L) else least_squares(A, rhs)
 
 
 def invert_triangle(L: Array) -> Array:
