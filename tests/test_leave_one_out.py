@@ -283,6 +283,32 @@ def test_features_and_samples_and_the_linear_kernel_agree(loss, intercept, name,
         assert np.allclose(other, blocks[0], rtol=1e-8, atol=1e-9)
 
 
+@every_intercept
+@pytest.mark.parametrize("loss", [SquaredHinge(), Huber(0.3)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("C", [0.01, 1.0, 1e3])
+def test_float32_costs_next_to_nothing_where_it_is_taken(C, loss, intercept, monkeypatch):
+    """A large matrix that D keeps well conditioned; with a large C it does not, and nothing is lost."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 6))
+    y = np.where(rng.random(500) > 0.5, 1.0, -1.0)
+    K = TiledKernel(Kernel("rbf", 0.2), X)
+    problem = KernelProblem(y=y, cost=np.full(500, C), loss=loss, intercept=intercept, K=K)
+    solution = solved(problem)
+    seen, folds = [], np.arange(500) // 5
+    work = module._Samples.__init__
+    monkeypatch.setattr(module._Samples, "__init__", lambda self, *a: work(self, *a) or seen.append(self))
+    monkeypatch.setattr(module, "MANY", 100)
+    found = [loo_scores(problem, *solution), fold_scores(problem, *solution, folds)]
+    monkeypatch.setattr(module, "MANY", 10**6)
+    exact = [loo_scores(problem, *solution), fold_scores(problem, *solution, folds)]
+    taken = seen[0].dtype == np.float32
+    large = seen[0].size >= 100  # of the huber loss at a small C, nearly all are at the bound
+    assert seen[-1].dtype == np.float64 and taken == (large and C < 1e3) and (large or loss.name == "huber")
+    for some, all_digits in zip(found, exact, strict=True):
+        moved = np.max(np.abs(problem.scores(solution[0]) + solution[1] - all_digits))
+        np.testing.assert_allclose(some, all_digits, rtol=0, atol=1e-4 * moved if taken else 0)
+
+
 def test_the_smaller_matrix_is_the_one_taken():
     wide, tall = (problems.make(name, SquaredHinge()) for name in ("wide", "overlapping"))
     for problem, kind in ((wide, module._Samples), (tall, module._Features)):

@@ -78,7 +78,10 @@ class KernelRows:
     def block(self, rows: np.ndarray, cols: np.ndarray) -> Array:
         self.entries += len(rows) * len(cols)
         if self._hold(rows):
-            return self.values[np.ix_(self.place[rows], cols)].astype(np.float64, copy=False)
+            if 2 * len(cols) < self.n:
+                return self.values[np.ix_(self.place[rows], cols)].astype(np.float64, copy=False)
+            whole = np.take(self.values, self.place[rows], axis=0)  # twice as fast as both at once
+            return np.take(whole, cols, axis=1).astype(np.float64, copy=False)
         return self.K.block(rows, cols)
 
     def _hold(self, picked: np.ndarray) -> bool:

@@ -43,7 +43,8 @@ kink: it is held as it is instead, which is kinder than the truth.
 
 Costs: O(m^3) once, m = min(d, |S|), and O(m^2) for each sample with alpha_i > 0; 8 m^2 bytes, twice, for which there
 must be room. K is looked at in the rows of the support vectors, X twice. Samples in doubt are few where n is large, as
-each moves the model less; where they would take more than ROOM bytes or EFFORT, all keep their one step.
+each moves the model less; where they would take more than ROOM bytes or EFFORT, all keep their one step. A large matrix
+of samples is inverted in float32 where D keeps its condition small, which leaves four digits or more of the distances.
 
 Chapelle (2007), section 6.3 and appendix B; Opper and Winther (2000); Cook (1977) for squares.
 """
@@ -52,8 +53,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg.blas import dtrmm
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.blas import dtrmm, strmm
+from scipy.linalg.lapack import dpotrf, spotrf
 
 from .cpu_kernels import settle
 from .kernel_matrix import MEMORY_LIMIT
@@ -66,6 +67,8 @@ from .reduced import Mapped
 from .triangles import invert_triangle, solve_positive
 
 DOUBT = 0.1  # of the squared distance that a score gives way: below it, one Newton step may have the wrong sign
+MANY, SLIGHT = 300, 1e-3  # samples from which float32 pays; rounding over D, at worst, that is allowed then
+EPS32 = float(np.finfo(np.float32).eps)
 ROUNDS, STILL = 30, 1e-3  # of `settle`; it ends where a round moves the score by so much of the distance
 ROOM, EFFORT = 64 * 2**20, 1e9  # bytes and operations for samples in doubt: about those of an inverse of a thousand
 
@@ -224,21 +227,27 @@ class _Samples:
 
     def __init__(self, problem: Problem, rows: Any, S: np.ndarray):
         self.rows, self.S, self.free = rows, S, problem.intercept == "free"
+        self.dtype = np.dtype(np.float64)  # of matrices
         self.ridge = problem.loss.bend / problem.cost[S]
         self.shift = problem.intercept_scaling**2 if problem.intercept == "penalized" else 0.0
         if self.free:
             self.shift = (float(np.mean(rows.diagonal[S])) or 1.0) if len(S) else 0.0
         self.inverse = self._factorise()
-        self.u = self.inverse.T @ (self.inverse @ np.ones(len(S)))
+        ones = np.ones(len(S), dtype=self.dtype)
+        self.u = (self.inverse.T @ (self.inverse @ ones)).astype(np.float64)
         self.loose = 1.0 / float(np.sum(self.u)) if self.free and len(S) else 0.0  # of b
 
-    def block(self, rows: np.ndarray, cols: np.ndarray) -> Array:
-        out = self.rows.block(rows, cols)
+    def block(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        out = self.rows.block(rows, cols).astype(self.dtype, copy=False)
         out += self.shift
         return out
 
-    def _factorise(self) -> Array:
-        """L^-1; D is raised to what the accuracy of K asks for, and further while Cholesky finds no positive matrix."""
+    def _factorise(self) -> np.ndarray:
+        """L^-1; D is raised to what the accuracy of K asks for, and further while Cholesky finds no positive matrix.
+
+        In float32 where A is large and D keeps its condition small: what that costs of a score is a hundred times less
+        than what a model with tol=1e-3 is off by itself.
+        """
         given, least = self.ridge, 0.0
         for _ in range(RAISES):
             A = self.block(self.S, self.S)
@@ -247,8 +256,11 @@ class _Samples:
             least = least or (self.rows.accuracy + (len(A) + 1) * EPS) * float(np.trace(A))
             self.ridge = np.maximum(given, least)
             A[np.diag_indices_from(A)] += self.ridge
-            L, failed = dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
+            if len(A) >= MANY and EPS32 * float(np.trace(A)) <= SLIGHT * float(np.min(self.ridge)):
+                A = A.astype(np.float32)
+            L, failed = (spotrf if A.dtype == np.float32 else dpotrf)(A.T, lower=1, clean=1, overwrite_a=1)
             if not failed:
+                self.dtype = L.dtype
                 return invert_triangle(L)
             least = max(100 * least, EPS * float(np.min(self.ridge)))
         raise ValueError("the kernel matrix of the curved samples is not positive, even with a ridge.")
@@ -257,7 +269,7 @@ class _Samples:
         place = np.full(self.rows.n, -1)
         place[self.S] = np.arange(len(self.S))
         mine, out = place[held] >= 0, np.empty(len(held))
-        P = np.einsum("ij,ij->i", self.inverse.T, self.inverse.T)
+        P = np.einsum("ij,ij->i", self.inverse.T, self.inverse.T).astype(np.float64)
         P = np.maximum(P - self.loose * self.u**2, EPS * P)
         last = self.free and len(self.S) == 1  # nothing else holds b: see `together`
         out[mine] = self.rows.diagonal[held[mine]] if last else (1.0 / P - self.ridge)[place[held[mine]]]
@@ -272,7 +284,8 @@ class _Samples:
             part = slice(first, first + step)
             k = self.block(others[part], self.S)
             q[part] += self.loose * (1.0 - k @ self.u) ** 2
-            inside = dtrmm(1.0, self.inverse, k.T, lower=1, overwrite_b=1)
+            trmm = strmm if self.dtype == np.float32 else dtrmm
+            inside = trmm(1.0, self.inverse, k.T, lower=1, overwrite_b=1)
             q[part] -= np.einsum("ij,ij->j", inside, inside)
         return q
 
@@ -283,8 +296,9 @@ class _Samples:
     def _columns(self, picked: np.ndarray) -> tuple[Array, Array, np.ndarray]:
         """(V, g, inside S): Q_ij = k_ij - V_i'V_j + loose g_i g_j, where k_ij is D_ij if i in S or j in S."""
         inside = np.isin(picked, self.S)
-        T, V, g = np.searchsorted(self.S, picked[inside]), np.empty((self.size, len(picked))), np.empty(len(picked))
-        V[:, inside], g[inside] = self.inverse[:, T] * -self.ridge[T], self.ridge[T] * self.u[T]
+        T, g = np.searchsorted(self.S, picked[inside]), np.empty(len(picked))
+        V = np.empty((self.size, len(picked)), dtype=self.dtype)
+        V[:, inside], g[inside] = self.inverse[:, T] * -self.ridge[T].astype(self.dtype), self.ridge[T] * self.u[T]
         k = self.block(picked[~inside], self.S)
         V[:, ~inside], g[~inside] = self.inverse @ k.T, 1.0 - k @ self.u
         return V, g, inside
@@ -328,7 +342,7 @@ class _Samples:
         V, g = self.inverse @ k.T, 1.0 - k @ self.u
         Q = self.block(E, E) - V.T @ V + self.loose * np.outer(g, g)
         G = columns.T @ V + self.loose * np.outer(u, g)
-        rest = solve_positive(columns.T @ columns - self.loose * np.outer(u, u), np.eye(len(T)))
+        rest = solve_positive((columns.T @ columns).astype(np.float64) - self.loose * np.outer(u, u), np.eye(len(T)))
         out, to = np.empty((len(fold), len(fold))), rest @ G
         out[np.ix_(inside, inside)] = rest - np.diag(self.ridge[T])
         out[np.ix_(inside, ~inside)], out[np.ix_(~inside, inside)] = to, to.T
