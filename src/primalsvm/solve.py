@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from .certificate import Certificate, bound_nothing, certificate, relative_gap
-from .losses import Array
+from .losses import EPS, Array
 from .problem import Problem
 
 PATIENCE = 10  # certificates in a row without any progress, while the number of steps tripled: stalled
@@ -143,7 +143,8 @@ class Judge:
         doubled = iteration >= 2 * self.last_iteration
         if hasattr(state, "belief"):
             affordable = self.passes + 3.0 <= JUDGING_SHARE * state.passes
-            return state.belief <= self.goal or (affordable and doubled)
+            hope = max(self.goal, EPS)  # a belief below EPS is one of nothing left
+            return state.belief <= hope or (affordable and doubled)
         return self.passes <= JUDGING_SHARE * state.passes or doubled
 
     def deep_due(self, solver_passes: float) -> bool:
