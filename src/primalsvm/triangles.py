@@ -81,9 +81,13 @@ def least_squares(A: Array, rhs: Array) -> Array:
 
 
 def solve_positive(A: Array, rhs: Array) -> Array:
-    """A^-1 rhs of a positive A; by least squares where rounding has made it indefinite."""
-    L = np.array(A, order="C")
-    return solve_factored(L, rhs) if factorise(L) else least_squares(A, rhs)
+    """A^-1 rhs of a positive A, which is overwritten; by least squares where rounding has made it indefinite."""
+    A = np.ascontiguousarray(A)
+    diagonal = A.diagonal().copy()
+    if factorise(A):
+        return solve_factored(A, rhs)
+    np.fill_diagonal(A, diagonal)
+    return least_squares(A.T, rhs)  # what is above the diagonal is as it was
 
 
 def invert_triangle(L: np.ndarray) -> np.ndarray:
