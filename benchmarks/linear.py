@@ -177,7 +177,8 @@ def chosen_sides(only: list[str] | None) -> list[Side]:
 
 def measure(options) -> None:
     options.jsonl.parent.mkdir(parents=True, exist_ok=True)
-    begin, base, sides = time.perf_counter(), facts(options), chosen_sides(options.only)
+    begin, sides = time.perf_counter(), chosen_sides(options.only)
+    base = facts(options) | {"cap": options.cap}
     with open(options.jsonl, "a") as out:
         for name in options.sets:
             if not available(name, options):

@@ -6,6 +6,9 @@ its lines say of the peers, and measures only the rungs that decide the ratios: 
 Ours stands there twice. "proven" is a fit with tol = goal: its certificate says so. "as near" is what the peers are
 measured by, the loosest tolerance whose P is within the goal of the least P known, which a user cannot know beforehand:
 equal suboptimality on both sides.
+
+A cell that no peer reached counts as if one had at the cap of those lines, the seconds after which the ladders ended:
+ours is at least so many times faster. Both means are printed, with these cells and without.
 """
 
 import json
@@ -70,7 +73,9 @@ def meet(data: dict, key: linear_report.Key, goal: float, contenders: dict, opti
 def report(options) -> None:
     lines = linear_report.read(options.jsonl)
     known, runs = linear_report.bounds(lines), linear_report.latest(lines, options.threads)
-    ratios: dict[tuple[float, str], list[float]] = {(goal, way): [] for goal in linear_report.GOALS for way in WAYS}
+    ratios: dict[tuple[float, str], list[tuple[float, bool]]] = {
+        (goal, way): [] for goal in linear_report.GOALS for way in WAYS
+    }  # of peer to ours, and whether a peer got there
     for name in options.sets:
         X, y = sets.load(name, options.cache)
         data, judge = {OURS.name: (X, y)}, Judge(X, y)
@@ -78,9 +83,10 @@ def report(options) -> None:
             OURS.fit(data[OURS.name], loss, 1.0, {"tol": 0.1, "max_seconds": 1.0}, options.threads)
         for key in ((name, loss, C) for loss in options.losses for C in options.C):
             for goal in linear_report.GOALS:
-                others = rivals(runs, key, known[key][0], goal) if key in known else []
-                if not others:
+                cap = min((run["cap"] for side in PEERS for run in runs.get((key, side.name), [])), default=None)
+                if key not in known or cap is None:
                     continue
+                others = rivals(runs, key, known[key][0], goal)
                 for side, _ in others:
                     if side not in data:
                         data[side] = SIDES[side].prepare(X, y)
@@ -90,18 +96,22 @@ def report(options) -> None:
                     del ours["as near"]  # the same fit
                 medians, gap = meet(data, key, goal, ours | {side: (side, how) for side, how in others}, options)
                 medians.setdefault("as near", medians["proven"])
-                best = min(medians[side] for side, _ in others)
+                best = min((medians[side] for side, _ in others), default=cap)
                 ratio = {way: best / medians[way] for way in WAYS}
                 if gap > goal:
                     ratio["proven"] = float("nan")
                 for way in WAYS:
-                    ratios[goal, way].append(ratio[way])
+                    ratios[goal, way].append((ratio[way], bool(others)))
                 words = "  ".join(f"{who} {medians[who]:.3f} s" for who in [*WAYS, *(side for side, _ in others)])
+                words += "" if others else f"  no peer in {cap:g} s"
                 shown = f"{ratio['proven']:6.2f} {ratio['as near']:6.2f}"
                 print(f"{name:10} {key[1]:13} C={key[2]:<5g} {goal:g}: {shown}  {words}", flush=True)
     for (goal, way), found in ratios.items():
-        good = np.array([ratio for ratio in found if ratio == ratio])
-        if len(found):
-            mean = linear_report.mean(list(good)) if len(good) else float("nan")
-            cells = f"geometric mean of {len(good)} of {len(found)} cells; slower in {int(np.sum(good < 1))}"
-            print(f"{goal:g}, {way}: fastest peer / ours {mean:.2f}, {cells}")
+        reached, all_ = [ratio for ratio, met in found if met], [ratio for ratio, _ in found]
+        print(f"{goal:g}, {way}: fastest peer / ours {_mean(reached)}; with those no peer reached {_mean(all_)}")
+
+
+def _mean(ratios: list[float]) -> str:
+    good = [ratio for ratio in ratios if ratio == ratio]
+    mean = linear_report.mean(good) if good else float("nan")
+    return f"{mean:.2f} ({len(good)} of {len(ratios)} cells, slower in {sum(ratio < 1 for ratio in good)})"

@@ -209,7 +209,20 @@ def test_a_duel_measures_the_rungs_that_decide(small):
     for line, (goal, way) in zip(
         lines[-4:], [(goal, way) for goal in ("0.001", "1e-06") for way in linear_duel.WAYS], strict=True
     ):
-        assert line.startswith(f"{goal}, {way}: fastest peer / ours") and "of 1 of 1 cells" in line
+        assert line.startswith(f"{goal}, {way}: fastest peer / ours") and line.count("(1 of 1 cells") == 2
+
+
+def test_a_duel_counts_a_cell_that_no_peer_reached_with_the_cap(small, tmp_path):
+    _, lines, files = small
+    lines = [line if line["side"] == "reference" else line | {"primal": 2 * line["primal"]} for line in lines]
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(line | {"cap": 1e6}) + "\n" for line in lines))
+    done = run(*SMALL, *files, "--jsonl", str(path), "--repeats", "1", "--duel", module="benchmarks.linear")
+    assert done.returncode == 0, done.stderr
+    first, second, *means = done.stdout.strip().splitlines()
+    for line in (first, second):
+        assert line.endswith("no peer in 1e+06 s") and float(line.split(": ")[1].split()[0]) > 1e4, line
+    assert all("(0 of 0 cells" in line and "(1 of 1 cells" in line for line in means)
 
 
 def test_our_loosest_tolerance_that_is_near_enough():
