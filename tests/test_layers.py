@@ -11,6 +11,7 @@ LAYERS = (
     {"losses", "rows"},
     {"triangles"},
     {"cpu_kernels", "working_sets", "box_sums"},
+    {"crew"},
     {"matrix", "piecewise", "simplex_qp", "balls", "kernels"},
     {"kernel_matrix", "sparse_kernel", "tree_kernel", "expansion", "chunks", "reduced", "gamma", "repeated_kernel"},
     {"problem", "kernel_rows"},

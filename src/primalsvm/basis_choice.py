@@ -27,10 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .crew import in_parts
 from .kernel_matrix import TiledKernel
 from .kernels import Kernel, Points
 from .losses import Array, Huber, Loss
-from .matrix import Dense, in_parts
+from .matrix import Dense
 from .newton_path import advance, begin_path
 from .problem import LinearProblem
 from .reduced import RANK, Basis, Mapped, kernel_values, make_basis

@@ -13,6 +13,7 @@ products and which two threads do not do at the same time. And sums over sparse 
 left to itself the compiler would gather w into vectors, which is slow for short rows.
 """
 
+from platform import machine
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,52 @@ def _row_locate(rows, i):
     if _is(DenseRows, rows):
         return lambda rows, i: None
     return lambda rows, i: prefetch(rows.indptr, np.uint64(i))
+
+
+# waiting --------------------------------------------------------------------------------------------------------------
+def _load_now(typing_context, array, position):
+    """array[position] as it is in memory at this moment; after a breath, where the processor knows what that is."""
+
+    def emit(context, builder, signature, arguments):
+        if machine() in ("x86_64", "AMD64"):
+            nothing = ir.FunctionType(ir.VoidType(), [])
+            builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), nothing), [])
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.load_atomic(builder.gep(data, [arguments[1]]), "acquire", 8)
+
+    return types.int64(array, types.int64), emit
+
+
+def _store_now(typing_context, array, position, value):
+    """array[position] = value, seen by other threads after all that was written before."""
+
+    def emit(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        builder.store_atomic(arguments[2], builder.gep(data, [arguments[1]]), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), emit
+
+
+load_now: Any = intrinsic(_load_now)
+store_now: Any = intrinsic(_store_now)
+
+
+@njit(cache=True, nogil=True)
+def tell_and_watch(bell, told, number, place, known, looks, rest):
+    """bell[told] = number; then bell[place], as soon as it is not what is known any more, or after so many looks.
+
+    All without Python's lock: who hears the bell finds it free. And who rings it is given so many looks more, to let
+    go of the lock too: waiting for the lock is sleep.
+    """
+    store_now(bell, told, number)
+    for _ in range(looks):
+        seen = load_now(bell, place)
+        if seen != known:
+            for _ in range(rest):
+                load_now(bell, place)
+            return seen
+    return known
 
 
 # products with some rows ----------------------------------------------------------------------------------------------

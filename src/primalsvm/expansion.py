@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from .crew import in_parts
 from .kernels import LEAST_ENTRY, UNIT32, Features, Kernel, Points
 from .losses import EPS, Array
-from .matrix import in_parts
 
 ROWS, TILE = 1024, 512  # of a tile: 4 MB in float64
 FEW = 4  # functions, for which the sum of their sizes costs little beside the kernel

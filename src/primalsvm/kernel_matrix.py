@@ -18,9 +18,10 @@ from functools import cached_property
 
 import numpy as np
 
+from .crew import in_parts
 from .kernels import LEAST_ENTRY, Features, Kernel, Points
 from .losses import EPS, Array
-from .matrix import Dense, in_parts
+from .matrix import Dense
 
 MEMORY_LIMIT = 2 * 2**30  # bytes, for kernel matrices and caches of their rows
 SMALL = 2**21  # bytes of a float64 matrix that is stored without being asked for

@@ -9,9 +9,9 @@ from collections import deque
 
 import numpy as np
 
+from .crew import in_parts
 from .kernel_matrix import TILE, Columns, KernelMatrix
 from .losses import Array
-from .matrix import in_parts
 
 NOTHING = np.empty((0, 0), dtype=np.float32)
 

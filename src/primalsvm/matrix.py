@@ -20,18 +20,15 @@ certificate turns them into an error bound. transpose_matvec sums over blocks of
 block + n / block instead of n.
 """
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache, cached_property
-from itertools import pairwise
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
+from .crew import in_parts
 from .losses import Array
 from .rows import AlikeRows, DenseRows, SparseRows
 from .triangles import add_square
@@ -40,10 +37,9 @@ BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/
 NARROW, SMALL_BYTES = 200, 2**19  # features up to which NumPy's square of a smaller block beats one added in place
 BLOCK_ENTRIES = 2**16  # looked at together
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
-THREAD_WORK = 700_000  # entries of X: what a thread should have to do, at least, to be worth waking (half a ms)
+THREAD_WORK = 60_000  # entries of X: what a thread should have to do, at least, to be worth calling (50 microseconds)
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
 
-Answer = TypeVar("Answer")
 ALL = np.zeros(0, dtype=np.int64)
 
 
@@ -55,23 +51,6 @@ def _blas() -> ThreadpoolController:
 def one_blas_thread() -> AbstractContextManager:
     """Inside, BLAS uses one thread: ours share the machine already, and its own wait by spinning."""
     return _blas().limit(limits=1, user_api="blas")
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_name_prefix="primalsvm")
-
-
-if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads, and would wait for them for ever
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def in_parts(bounds: list[int], work: Callable[[int, int], Answer]) -> list[Answer]:
-    """work(bounds[0], bounds[1]), work(bounds[1], bounds[2]), ... at the same time; the answers in their order."""
-    if len(bounds) == 2:
-        return [work(*bounds)]
-    others = [_pool().submit(work, *pair) for pair in pairwise(bounds[1:])]
-    return [work(*bounds[:2])] + [other.result() for other in others]
 
 
 def _sum(parts: list[Array]) -> Array:

@@ -40,8 +40,9 @@ from functools import partial
 
 import numpy as np
 
+from .crew import in_parts
 from .losses import Array
-from .matrix import Dense, in_parts
+from .matrix import Dense
 from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
 from .triangles import factorise, least_squares, solve_factored, solve_positive
@@ -62,7 +63,7 @@ SAMPLE_GAP = 0.02  # ... solved to this relative gap
 CG_STEPS = 250
 CLOSE, WORTH = {"tol": 0.3}, {"tol": 0.01, "worth": 0.3}  # ends of conjugate gradients: many curved samples, few
 TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples are few
-THREAD_SAMPLES = 200_000  # what a thread should have of them to be worth waking
+THREAD_SAMPLES = 20_000  # what a thread should have of them to be worth calling
 WHOLE = 1e-3  # of P: what a whole step may leave to gain along it
 LIMIT = 1e-15  # of P: a gap that is rounding
 

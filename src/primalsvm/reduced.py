@@ -20,9 +20,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
+from .crew import in_parts
 from .kernels import Kernel, Points
 from .losses import Array
-from .matrix import Matrix, in_parts
+from .matrix import Matrix
 from .triangles import invert_triangle
 
 TILE = 512  # rows and basis points of a tile, which stays in the cache

@@ -27,10 +27,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import KDTree
 
+from .crew import in_parts
 from .kernel_matrix import MEMORY_LIMIT, PANEL, TILE, Columns, KernelMatrix, TiledKernel, _giga
 from .kernels import DISTANCES, Kernel, Points, _smoothness, _wendland
 from .losses import EPS, Array
-from .matrix import Sparse, in_parts
+from .matrix import Sparse
 
 EPSILON = 1e-10
 TREE = 15  # features from which a tree does not pay; scikit-learn's own NearestNeighbors has it so

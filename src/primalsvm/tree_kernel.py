@@ -34,10 +34,10 @@ from math import ceil, factorial, log, pi, prod
 
 import numpy as np
 
+from .crew import in_parts
 from .kernel_matrix import EXP, MEMORY_LIMIT, TiledKernel
 from .kernels import Kernel, Points
 from .losses import EPS, Array
-from .matrix import in_parts
 
 CRAMER = 1.0865  # rounded up, which makes up for the rounding of the nodes too
 MOST = 3  # features: the work of a point grows like p^d

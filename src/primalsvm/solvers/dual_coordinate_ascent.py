@@ -39,8 +39,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..crew import in_parts
 from ..losses import Array
-from ..matrix import in_parts
 from ..newton_path import NewtonPath, advance, begin_path
 from ..piecewise import minimize_along
 from ..problem import LinearProblem, Problem
