@@ -31,10 +31,15 @@ def wait_for(true, seconds=10.0):
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7])
 def test_every_part_is_done_once_and_answers_keep_their_order(parts):
+    seen: list[int] = []
+
+    def work(begin, end):
+        seen.append(begin)
+        return begin, end
+
     for _ in range(300):
-        seen = []
-        found = in_parts(list(range(0, 10 * parts + 1, 10)), lambda begin, end: seen.append(begin) or (begin, end))
-        assert found == [(10 * k, 10 * k + 10) for k in range(parts)]
+        seen.clear()
+        assert in_parts(list(range(0, 10 * parts + 1, 10)), work) == [(10 * k, 10 * k + 10) for k in range(parts)]
         assert sorted(seen) == list(range(0, 10 * parts, 10))
 
 
