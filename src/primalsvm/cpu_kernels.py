@@ -410,6 +410,27 @@ def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share, y, chang
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def note_sides(share, cost, bound, every, picked, mask, changed):
+    """mask says of all samples whether 0 < a_i < bound: those picked anew, and `changed` gets the places in `picked`
+    of those for which that is new.
+
+    Returns how many these are, how many lie inside, and the sum of their costs.
+    """
+    count, curved, total = 0, 0, 0.0
+    for k in range(share.size):
+        inside = 0.0 < share[k] < bound
+        if inside:
+            total += cost[k]
+            curved += 1
+        i = k if every else picked[k]
+        if mask[i] != inside:
+            mask[i] = inside
+            changed[count] = k
+            count += 1
+    return count, curved, total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def proximal_slope(margins, change, t, cost, centre, h, tilt, bend, bound):
     """First and second derivative in t of the value above at the margins m_i + t change_i."""
     slope, curvature = 0.0, 0.0

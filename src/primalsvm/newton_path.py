@@ -42,7 +42,7 @@ import numpy as np
 
 from .crew import in_parts
 from .losses import Array
-from .matrix import Dense
+from .matrix import ALL, Dense
 from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
 from .triangles import factorise, least_squares, solve_factored, solve_positive
@@ -99,18 +99,20 @@ class Curved:
 
     def update(self, problem: Problem, play: Play) -> float:
         """Take in what has changed among those in play; passes that took."""
-        inside = (play.share > 0.0) & (play.share < problem.loss.bound)
-        before = self.mask if play.picked is None else self.mask[play.picked]
-        changed = np.flatnonzero(inside != before)
-        self.mask[slice(None) if play.picked is None else play.picked] = inside
-        self.total = float(np.sum(play.cost[inside]))
-        if len(changed) > 0.7 * np.count_nonzero(inside):  # then it is cheaper to begin anew
-            changed = np.flatnonzero(inside)
+        from .cpu_kernels import note_sides
+
+        every, bound = play.picked is None, problem.loss.bound
+        changed = np.empty(len(play.share), dtype=np.int64)
+        picked = ALL if every else play.picked
+        count, curved, self.total = note_sides(play.share, play.cost, bound, every, picked, self.mask, changed)
+        changed = changed[:count]
+        if count > 0.7 * curved:  # then it is cheaper to begin anew
+            changed = np.flatnonzero((play.share > 0.0) & (play.share < bound))
             self.gram = None if self.gram is None else np.zeros_like(self.gram)
             self.pull = np.zeros_like(self.pull)
         if len(changed):
             picked = changed if play.picked is None else play.picked[changed]
-            cost = np.where(inside[changed], play.cost[changed], -play.cost[changed])
+            cost = np.where(self.mask[picked], play.cost[changed], -play.cost[changed])
             if self.gram is not None:
                 problem.X.add_gram(self.gram, cost, picked)  # type: ignore[attr-defined]
             if problem.intercept != "none":
