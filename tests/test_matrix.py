@@ -239,12 +239,12 @@ def test_compiled_loops_see_the_same_rows(layout, dtype):
         assert X.rows.values.flags.c_contiguous
         np.testing.assert_array_equal(X.rows.values, values(dtype))
     else:
-        data, indices, indptr = X.rows
+        data, indices, begins, ends = X.rows
         for i in SOME:
-            inside = slice(indptr[i], indptr[i + 1])
+            inside = slice(begins[i], ends[i])
             row = np.zeros(D)
             np.add.at(row, indices[inside], data[inside])
-            assert len(set(indices[inside])) == indptr[i + 1] - indptr[i]  # no entry twice
+            assert len(set(indices[inside])) == ends[i] - begins[i]  # no entry twice
             np.testing.assert_array_equal(row, values(dtype)[i])
 
 
@@ -261,12 +261,13 @@ def test_a_c_array_is_used_in_place(dtype):
 @every_dtype
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("container", [sp.csr_array, sp.csr_matrix])
-def test_a_csr_matrix_is_used_in_place(container, index, dtype):
+def test_a_csr_matrix_is_used_in_place(container, index, dtype, monkeypatch):
+    monkeypatch.setattr(matrix, "COPIED", 0)  # where its rows are not short
     csr = with_indices(container(values(dtype)), index)
     X = as_matrix(csr)
     assert X.dtype == dtype
     assert np.shares_memory(X.rows.data, csr.data)
-    for ours, given in zip(X.rows[1:], (csr.indices, csr.indptr), strict=True):
+    for ours, given in zip(X.rows[1:], (csr.indices, csr.indptr[:-1], csr.indptr[1:]), strict=True):
         assert ours.dtype == np.int32  # 64 bits are more than it takes, and cost a third of every pass
         assert np.shares_memory(ours, given) == (index is np.int32)
         np.testing.assert_array_equal(ours, given)
@@ -354,7 +355,7 @@ def alike(dtype, scaled):
 def as_if_not_alike(X):
     """The same matrix whose compiled loops read every entry."""
     other = Sparse(X.csr, X.threads)
-    other.rows = SparseRows(X.csr.data, X.csr.indices, X.csr.indptr)
+    other.rows = SparseRows(X.csr.data, X.csr.indices, X.csr.indptr[:-1], X.csr.indptr[1:])
     return other
 
 
@@ -408,3 +409,81 @@ def test_one_entry_that_differs_is_seen(dtype):
     holes = sp.csr_array(values)
     holes.data[3] = np.nan
     assert isinstance(as_matrix(holes).rows, SparseRows)
+
+
+# --- short rows of many lengths ---------------------------------------------------------------------------------------
+
+
+def mixed(dtype=np.float64, n=2 * BLOCK_ROWS + 77, d=30, scaled=True):
+    """Rows of 0 to 12 entries."""
+    rng = np.random.default_rng(8)
+    X = (rng.random((n, d)) < rng.uniform(0, 0.4, (n, 1))).astype(dtype)
+    return X * rng.uniform(-3, 3, (n, d)).astype(dtype) if scaled else X
+
+
+@every_dtype
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_short_rows_lie_by_length_and_mean_the_same(dtype, scaled, threads, monkeypatch):
+    monkeypatch.setattr(matrix, "THREAD_WORK", 100)
+    values = mixed(dtype, scaled=scaled)
+    csr, n = sp.csr_array(values), len(values)
+    X = as_matrix(csr, threads)
+    assert isinstance(X.rows, SparseRows if scaled else AlikeRows)
+    np.testing.assert_array_equal(np.sort(X.order), np.arange(n))
+    lengths = np.diff(csr.indptr)
+    for first in range(0, n, BLOCK_ROWS):
+        window = X.order[first : first + BLOCK_ROWS]
+        assert first <= window.min() and window.max() < first + BLOCK_ROWS
+        assert (np.diff(lengths[window]) >= 0).all()
+    np.testing.assert_array_equal(X.rows.end - X.rows.begin, lengths)
+    np.testing.assert_array_equal(X.rows.begin[X.order], np.cumsum(lengths[X.order]) - lengths[X.order])
+    rng = np.random.default_rng(9)
+    w, a, picked, exact = (
+        rng.standard_normal(30),
+        rng.standard_normal(n),
+        rng.permutation(n)[:999],
+        values.astype(float),
+    )
+    close = {"rtol": 1e-10, "atol": 1e-10}
+    np.testing.assert_allclose(X.matvec(w), exact @ w, **close)
+    np.testing.assert_allclose(X.matvec(w, picked), exact[picked] @ w, **close)
+    np.testing.assert_allclose(X.transpose_matvec(a), a @ exact, **close)
+    np.testing.assert_allclose(X.transpose_matvec(a[:999], picked), a[:999] @ exact[picked], **close)
+    np.testing.assert_allclose(X.squared_norms, (exact**2).sum(axis=1), **close)
+    np.testing.assert_allclose(X.diagonal(a[:999], picked), a[:999] @ exact[picked] ** 2, **close)
+    np.testing.assert_allclose(X.gram(a[:999], picked), exact[picked].T @ (a[:999, None] * exact[picked]), **close)
+    np.testing.assert_array_equal(X.take(picked).toarray(), exact[picked])
+    mask = rng.random(n) < 0.3
+    np.testing.assert_array_equal(np.sort(X.where(mask)), np.flatnonzero(mask))
+    np.testing.assert_array_equal(X.where(np.ones(n, dtype=bool)), X.order)
+    np.testing.assert_array_equal(csr.toarray(), values)  # the user's own are as they were
+
+
+def test_what_would_gain_nothing_or_is_large_is_not_copied(monkeypatch):
+    values = mixed()
+    same = np.zeros_like(values)
+    same[:, :5] = values[:, :5] + 10.0
+    few, monkey = sp.csr_array(values[:100]), sp.csr_array(values)
+    for csr in (few, sp.csr_array(same)):
+        assert np.shares_memory(as_matrix(csr).rows.indices, csr.indices) and not len(as_matrix(csr).order)
+    assert len(as_matrix(monkey).order)
+    monkeypatch.setattr(matrix, "COPIED", 12 * monkey.nnz - 1)
+    assert np.shares_memory(as_matrix(monkey).rows.data, monkey.data) and not len(as_matrix(monkey).order)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("intercept", ["none", "penalized", "free"])
+@pytest.mark.parametrize("solver", [DualCoordinateAscent(), Newton()], ids=lambda s: s.name)
+def test_solvers_do_not_care_how_rows_lie(solver, loss, intercept, monkeypatch):
+    csr = sp.csr_array(mixed())
+    y = np.where(csr @ np.random.default_rng(1).standard_normal(30) > 0.5, 1.0, -1.0)
+    cost = np.random.default_rng(2).uniform(0, 0.1, len(y)) * (np.arange(len(y)) % 7 > 0)
+    fits = []
+    for least in (1, 10**9):
+        monkeypatch.setattr(matrix, "MIXED", least)
+        problem = LinearProblem(y, cost, loss, intercept, X=as_matrix(csr))
+        assert bool(len(problem.X.order)) == (least == 1)
+        fits.append(solve(problem, solver, tol=1e-5).certificate)
+    assert max(fit.relative_gap for fit in fits) <= 1e-5
+    assert fits[0].dual <= fits[1].primal and fits[1].dual <= fits[0].primal

@@ -83,7 +83,7 @@ def _sparse_dot(rows, i, w):
         return None
 
     def sparse(rows, i, w):
-        k, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+        k, end = np.uint64(rows.begin[i]), np.uint64(rows.end[i])
         one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
         while k + four <= end:
@@ -122,7 +122,7 @@ def _sparse_square(rows, i):
 
     def sparse(rows, i):
         total = 0.0
-        for place in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        for place in range(np.uint64(rows.begin[i]), np.uint64(rows.end[i])):
             value = np.float64(row_value(rows, i, place))
             total += value * value
         return total
@@ -142,7 +142,7 @@ def _row_add(rows, i, scale, w):
         return dense
 
     def sparse(rows, i, scale, w):
-        for k in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        for k in range(np.uint64(rows.begin[i]), np.uint64(rows.end[i])):
             w[np.uint64(rows.indices[k])] += scale * row_value(rows, i, k)
 
     return sparse
@@ -186,8 +186,8 @@ def _row_prefetch(rows, i):
     line_of_indices, alike = line[1], _is(AlikeRows, rows)
 
     def sparse(rows, i):
-        begin = np.uint64(rows.indptr[i])
-        end = min(np.uint64(rows.indptr[i + 1]), begin + most)
+        begin = np.uint64(rows.begin[i])
+        end = min(np.uint64(rows.end[i]), begin + most)
         if alike:
             prefetch(rows.value, np.uint64(i))
         else:
@@ -203,7 +203,12 @@ def _row_prefetch(rows, i):
 def _row_locate(rows, i):
     if _is(DenseRows, rows):
         return lambda rows, i: None
-    return lambda rows, i: prefetch(rows.indptr, np.uint64(i))
+
+    def sparse(rows, i):
+        prefetch(rows.begin, np.uint64(i))
+        prefetch(rows.end, np.uint64(i))
+
+    return sparse
 
 
 # waiting --------------------------------------------------------------------------------------------------------------
@@ -253,20 +258,34 @@ def tell_and_watch(bell, told, number, place, known, looks, rest):
 
 
 # products with some rows ----------------------------------------------------------------------------------------------
-# `rows` says where the entries are, `picked` which rows are meant, in their order; an empty one with `every`: all
+# `rows` says where the entries are, `which` of them are meant: all; those that `order` picks, the k-th of which has the
+# k-th place in vectors; or all in that order, the one in which they lie in memory. Rows that are `far` from each other
+# are asked for ahead of time.
+PICKED, EVERY, ORDERED = 0, 1, 2
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def dot_rows(rows, every, picked, begin, end, w, out):
-    """out[k] = <x_i, w> for the k-th row picked, begin <= k < end."""
+def dot_rows(rows, which, order, far, begin, end, w, out):
+    """out[k] = <x_i, w> for the rows from begin to end."""
     for k in range(begin, end):
-        out[k] = row_dot(rows, k if every else picked[k], w)
+        if far:
+            row_locate(rows, order[min(k + 4 * AHEAD, end - 1)])
+            row_prefetch(rows, order[min(k + 2 * AHEAD, end - 1)])
+        i = k if which == EVERY else order[k]
+        out[i if which == ORDERED else k] = row_dot(rows, i, w)
 
 
 @njit(cache=True, nogil=True)
-def add_rows(rows, every, picked, begin, end, scale, out):
-    """out += sum over begin <= k < end of scale[k] x_i; rows with a scale of zero are not touched."""
+def add_rows(rows, which, order, far, begin, end, scale, out):
+    """out += the sum of scale[k] x_i over the rows from begin to end; those with a scale of zero are not touched."""
     for k in range(begin, end):
-        if scale[k] != 0.0:
-            row_add(rows, k if every else picked[k], scale[k], out)
+        if far:
+            row_locate(rows, order[min(k + 4 * AHEAD, end - 1)])
+            row_prefetch(rows, order[min(k + 2 * AHEAD, end - 1)])
+        i = k if which == EVERY else order[k]
+        by = scale[i if which == ORDERED else k]
+        if by != 0.0:
+            row_add(rows, i, by, out)
 
 
 @njit(cache=True, nogil=True)
@@ -274,6 +293,52 @@ def square_rows(rows, begin, end, out):
     """out_i = |x_i|^2, begin <= i < end."""
     for i in range(begin, end):
         out[i] = row_square(rows, i)
+
+
+@njit(cache=True, nogil=True)
+def values_of_rows(data, indptr, value, begin, end):
+    """Are the entries of each row from begin to end all the same? If so value_i is that entry, 0 of an empty row."""
+    for i in range(begin, end):
+        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        value[i] = data[first] if first < last else 0.0
+        for k in range(first, last):
+            if data[k] != value[i]:
+                return False
+    return True
+
+
+LONG = 255  # entries; longer rows are all of one length to the next function
+
+
+@njit(cache=True, nogil=True)
+def order_by_length(indptr, window, order):
+    """The positions of the rows, window by window, those of a window by length."""
+    starts = np.empty(LONG + 2, dtype=np.int64)
+    for first in range(0, order.size, window):
+        last = min(first + window, order.size)
+        starts[:] = 0
+        for i in range(first, last):
+            starts[min(indptr[i + 1] - indptr[i], LONG) + 1] += 1
+        starts[0] = first
+        for length in range(LONG):
+            starts[length + 1] += starts[length]
+        for i in range(first, last):
+            length = min(indptr[i + 1] - indptr[i], LONG)
+            order[starts[length]] = i
+            starts[length] += 1
+
+
+@njit(cache=True, nogil=True)
+def move_rows(entries, indptr, order, moved, begin, end):
+    """moved: the rows of `entries` in this order; that of sample i is then from begin[i] to end[i]."""
+    place = np.uint64(0)
+    for k in range(order.size):
+        i = order[k]
+        begin[i] = place
+        for old in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            moved[place] = entries[old]
+            place += np.uint64(1)
+        end[i] = place
 
 
 @njit(cache=True, nogil=True)
@@ -293,7 +358,7 @@ def add_squares(rows, picked, scale, out):
     """out_j += sum over k of scale[k] x_ij^2, for CSR rows."""
     for k in range(picked.size):
         i = picked[k]
-        for place in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        for place in range(np.uint64(rows.begin[i]), np.uint64(rows.end[i])):
             value = row_value(rows, i, place)
             out[np.uint64(rows.indices[place])] += scale[k] * value * value
 
@@ -303,8 +368,8 @@ def add_gram(rows, picked, begin, end, scale, out):
     """The lower triangle of out += sum over begin <= k < end of scale[k] x_i x_i', for CSR rows in canonical order."""
     for k in range(begin, end):
         i = picked[k]
-        first = np.uint64(rows.indptr[i])
-        for place in range(first, np.uint64(rows.indptr[i + 1])):
+        first = np.uint64(rows.begin[i])
+        for place in range(first, np.uint64(rows.end[i])):
             line = out[np.uint64(rows.indices[place])]
             value = scale[k] * row_value(rows, i, place)
             for other in range(first, place + np.uint64(1)):

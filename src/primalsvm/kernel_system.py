@@ -65,12 +65,12 @@ class KernelRows:
 
     def product(self, v: Array, picked: np.ndarray) -> Array:
         """K[:, picked] v"""
-        from .cpu_kernels import add_rows
+        from .cpu_kernels import PICKED, add_rows
 
         self.entries += len(picked) * self.n
         out = np.zeros(self.n)
         if not self.K.cheap and self._hold(picked):
-            add_rows(DenseRows(self.values), False, self.place[picked], 0, len(picked), v, out)
+            add_rows(DenseRows(self.values), PICKED, self.place[picked], False, 0, len(picked), v, out)
             return out
         out[picked] = v
         return self.K.matvec(out)

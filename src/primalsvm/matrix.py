@@ -21,7 +21,7 @@ block + n / block instead of n.
 """
 
 from contextlib import AbstractContextManager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -35,9 +35,11 @@ from .triangles import add_square
 
 BLOCK_BYTES = 4 * 2**20  # a float64 block of rows of this size stays in the L2/L3 cache while it is used
 NARROW, SMALL_BYTES = 200, 2**19  # features up to which NumPy's square of a smaller block beats one added in place
-BLOCK_ENTRIES = 2**16  # looked at together
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
 THREAD_WORK = 60_000  # entries of X: what a thread should have to do, at least, to be worth calling (50 microseconds)
+CACHE = 4_000_000  # bytes of rows from which they are asked for ahead of time
+MIXED, SHORT, COPIED = 5000, 32, 64_000_000  # rows, entries of one on average, bytes: what is copied by length
+LONG = 255  # entries; which of longer rows is the longer one does not matter
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
 
 ALL = np.zeros(0, dtype=np.int64)
@@ -73,6 +75,8 @@ class Matrix:
     matvec_terms: int
     threads: int = 1
     block: int  # rows that transpose_matvec sums up at a time
+    bytes: int
+    order: np.ndarray = ALL  # in which the rows lie in memory, where that is not their own
     _whole: tuple[Array, Array] | None = None  # the last gram of all rows, and its weights
 
     def _cuts(self, count: int, power: int = 1) -> list[int]:
@@ -90,16 +94,14 @@ class Matrix:
         from .cpu_kernels import dot_rows
 
         out = np.empty(self.shape[0] if picked is None else len(picked))
-        chosen = ALL if picked is None else picked
-        in_parts(
-            self._cuts(len(out)), lambda begin, end: dot_rows(self.rows, picked is None, chosen, begin, end, w, out)
-        )
+        which = self._which(picked)
+        in_parts(self._cuts(len(out)), lambda begin, end: dot_rows(self.rows, *which, begin, end, w, out))
         return out
 
     def transpose_matvec(self, a: Array, picked: np.ndarray | None = None) -> Array:
         from .cpu_kernels import add_rows
 
-        chosen = ALL if picked is None else picked
+        which = self._which(picked)
 
         def work(begin: int, end: int) -> Array:
             total = np.zeros(self.shape[1])
@@ -107,12 +109,24 @@ class Matrix:
             for first in range(begin, end, self.block):
                 into = piece if len(piece) else total
                 piece[:] = 0.0
-                add_rows(self.rows, picked is None, chosen, first, min(first + self.block, end), a, into)
+                add_rows(self.rows, *which, first, min(first + self.block, end), a, into)
                 if len(piece):
                     total += piece
             return total
 
         return _sum(in_parts(self._cuts(len(a)), work))
+
+    def _which(self, picked: np.ndarray | None) -> tuple[int, np.ndarray, bool]:
+        """What compiled loops are told: which rows, in which order, and are they far from each other in memory."""
+        from .cpu_kernels import EVERY, ORDERED, PICKED
+
+        if picked is None:
+            return (ORDERED if len(self.order) else EVERY), self.order, False
+        return PICKED, picked, len(picked) > 0 and self.bytes > CACHE
+
+    def where(self, mask: np.ndarray) -> np.ndarray:
+        """The positions of these rows in the order in which they lie in memory."""
+        return self.order[mask[self.order]] if len(self.order) else np.flatnonzero(mask)
 
     def gram(self, weights: Array, picked: np.ndarray) -> Array:
         """X[picked]' diag(weights) X[picked]; weights below 0 take rows out of an earlier one.
@@ -262,9 +276,9 @@ class Sparse(Matrix):
         self.shape = csr.shape
         self.dtype = csr.dtype
         self.entries = int(csr.nnz)
-        self.rows = _rows_of(csr)
         self.bytes = csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes
         self.threads = threads
+        self.rows, self.order = _rows_of(csr, self._cuts(csr.shape[0]))
         # a block's sum of length d should cost little beside its entries
         self.block = max(BLOCK_ROWS, 4 * self.shape[1] * self.shape[0] // max(self.entries, 1))
         self.matvec_terms = int(np.diff(csr.indptr).max(initial=0))
@@ -302,26 +316,32 @@ class Sparse(Matrix):
         return self.csr.toarray().astype(np.float64)
 
 
-def _rows_of(csr) -> SparseRows | AlikeRows:
-    value = _values_of_rows(csr.data, csr.indptr) if csr.nnz else None
-    if value is None:
-        return SparseRows(csr.data, csr.indices, csr.indptr)
-    return AlikeRows(value, csr.indices, csr.indptr)
+def _rows_of(csr, cuts: list[int]) -> tuple[SparseRows | AlikeRows, np.ndarray]:
+    """The rows of a CSR matrix, and the order in which they lie in memory: ALL if it is their own.
+
+    A processor guesses where a loop ends. With short rows of many lengths it guesses wrongly for each of them, and
+    that costs as much as a dozen products. So those are copied, 4096 of them by length at a time.
+    """
+    from .cpu_kernels import move_rows, order_by_length, values_of_rows
+
+    n, value = csr.shape[0], np.empty(csr.shape[0], dtype=csr.dtype)
+    alike = csr.nnz > 0 and all(in_parts(cuts, partial(values_of_rows, csr.data, csr.indptr, value)))
+    begin, end, indices, order, data = csr.indptr[:-1], csr.indptr[1:], csr.indices, ALL, csr.data
+    size = csr.nnz * (csr.indices.itemsize + (0 if alike else csr.data.itemsize))
+    if n >= MIXED and csr.nnz <= SHORT * n and size <= COPIED and _differ(end - begin):
+        begin, end, order = np.empty_like(begin), np.empty_like(end), np.empty(n, dtype=np.int64)
+        order_by_length(csr.indptr, BLOCK_ROWS, order)
+        indices = np.empty_like(csr.indices)
+        move_rows(csr.indices, csr.indptr, order, indices, begin, end)
+        if not alike:
+            data = np.empty_like(csr.data)
+            move_rows(csr.data, csr.indptr, order, data, begin, end)
+    return (AlikeRows(value, indices, begin, end) if alike else SparseRows(data, indices, begin, end)), order
 
 
-def _values_of_rows(data: np.ndarray, indptr: np.ndarray) -> np.ndarray | None:
-    """What all entries of each row are; None where those of some row differ, which mostly shows at once."""
-    counts = np.diff(indptr)
-    even = all((data[at : at + BLOCK_ENTRIES] == data[0]).all() for at in range(0, len(data), BLOCK_ENTRIES))
-    first = data[np.minimum(indptr[:-1], len(data) - 1)] if not even else data[0]
-    value = np.where(counts > 0, first, 0).astype(data.dtype)
-    step = BLOCK_ROWS
-    for at in range(0, 0 if even else len(counts), step):
-        rows = slice(at, at + step)
-        mine = data[indptr[at] : indptr[min(at + step, len(counts))]]
-        if not np.array_equal(np.repeat(value[rows], counts[rows]), mine):
-            return None
-    return value
+def _differ(lengths: np.ndarray) -> bool:
+    """Are a third of these not the most frequent one?"""
+    return 3 * np.bincount(np.minimum(lengths, LONG)).max() < 2 * len(lengths)
 
 
 def as_matrix(X, threads: int = 1) -> Dense | Sparse:

@@ -458,7 +458,7 @@ def _by_samples(
     problem: Problem, rhs: Array, curved: Curved, width: float, v: Array, stiffness: float
 ) -> tuple[Array, float]:
     """(p, passes it took): the Newton equation without a matrix of the features."""
-    picked = np.flatnonzero(curved.mask)
+    picked = problem.where(curved.mask)
     weights = problem.cost[picked] / width
     few = len(picked) <= problem.size  # the matrix is the identity but for as many directions as there are samples
     if curved.hard and 0 < len(picked) <= DIRECT and few and problem.kind == "linear":

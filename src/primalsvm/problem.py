@@ -112,6 +112,10 @@ class Problem:
     def inner(self, f: Array, g: Array) -> float:
         raise NotImplementedError
 
+    def where(self, mask: np.ndarray) -> np.ndarray:
+        """The positions of these samples, in the order in which passes over them are fastest."""
+        return np.flatnonzero(mask)
+
     def gram(self, rows: np.ndarray) -> Array:
         """<phi(x_i), phi(x_j)> between the given samples."""
         raise NotImplementedError
@@ -301,6 +305,9 @@ class LinearProblem(Problem):
 
     def inner(self, f, g):
         return float(f @ g)
+
+    def where(self, mask):
+        return self.X.where(mask)
 
     def gram(self, rows):
         return self.X.take(rows).outer_gram()

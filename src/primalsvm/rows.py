@@ -12,17 +12,19 @@ class DenseRows(NamedTuple):
 
 
 class SparseRows(NamedTuple):
-    """Rows of a CSR matrix."""
+    """Rows of a sparse matrix: that of sample i is from begin[i] to end[i], wherever that is."""
 
     data: np.ndarray  # (nnz,)
     indices: np.ndarray  # (nnz,)
-    indptr: np.ndarray  # (n + 1,)
+    begin: np.ndarray  # (n,)
+    end: np.ndarray  # (n,)
 
 
 class AlikeRows(NamedTuple):
-    """Rows of a CSR matrix whose entries are all the same within a row, as in bags of words, scaled or not, and in
+    """Rows of a sparse matrix whose entries are all the same within a row, as in bags of words, scaled or not, and in
     categories spread over columns: two thirds of the memory that a pass reads are not needed."""
 
     value: np.ndarray  # (n,) of every entry of a row
     indices: np.ndarray  # (nnz,)
-    indptr: np.ndarray  # (n + 1,)
+    begin: np.ndarray  # (n,)
+    end: np.ndarray  # (n,)

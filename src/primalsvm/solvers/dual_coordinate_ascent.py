@@ -120,7 +120,7 @@ class DualCoordinateAscent(Solver):
         alpha = np.zeros(problem.n)
         if start is not None and start.alpha is not None:
             alpha = np.clip(start.alpha, 0.0, problem.upper)
-        everyone = np.flatnonzero(problem.cost > 0)
+        everyone = problem.where(problem.cost > 0)
         reach = 0.0
         if problem.intercept == "penalized":
             reach = problem.intercept_scaling**2
@@ -262,7 +262,7 @@ class DualCoordinateAscent(Solver):
         primal = self._dual(problem, state, state.b) + lack
         gap = lack / primal if primal > 0 else np.inf
         state.belief = gap  # as if those put aside were at their optimum; the judge will see
-        self._call_back(state, visited, close=gap <= state.tol)
+        self._call_back(problem, state, visited, close=gap <= state.tol)
         return visited
 
     @staticmethod
@@ -314,7 +314,7 @@ class DualCoordinateAscent(Solver):
         np.maximum(members, ~members, out=members)
         state.alpha[members] = before + scale * (state.alpha[members] - before)
 
-    def _call_back(self, state: State, visited: int, close: bool) -> None:
+    def _call_back(self, problem: Problem, state: State, visited: int, close: bool) -> None:
         """Set the limits for the next pass; once the active ones have settled, take back those put aside."""
         high, low = state.limits[0], state.limits[1]
         if visited == len(state.everyone):
@@ -325,7 +325,9 @@ class DualCoordinateAscent(Solver):
         else:
             state.active = state.active[state.active >= 0]
             if state.block > 1:
-                state.active.sort()  # neighbours in memory again
+                mask = np.zeros(problem.n, dtype=bool)
+                mask[state.active] = True
+                state.active = problem.where(mask)  # neighbours in memory again
             state.limits[2] = high if high > 0 else np.inf
             state.limits[3] = low if low < 0 else -np.inf
 
@@ -361,6 +363,8 @@ class DualCoordinateAscent(Solver):
 def _block(problem: Problem) -> int:
     """A page of memory for every sample is slow; neighbours that stay together slow the ascent down a little."""
     size = 12 * problem.entries / max(problem.n, 1)  # bytes of a row, about
+    if isinstance(problem, LinearProblem) and len(problem.X.order):  # of the same length
+        return MOST
     return 1 if size * problem.n <= CACHE else int(np.clip(PAGE / size, 1, MOST))
 
 
