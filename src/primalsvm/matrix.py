@@ -38,7 +38,7 @@ NARROW, SMALL_BYTES = 200, 2**19  # features up to which NumPy's square of a sma
 BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 4096 roundings
 THREAD_WORK = 60_000  # entries of X: what a thread should have to do, at least, to be worth calling (50 microseconds)
 CACHE = 4_000_000  # bytes of rows from which they are asked for ahead of time
-MIXED, SHORT, COPIED = 5000, 32, 64_000_000  # rows, entries of one on average, bytes: what is copied by length
+MIXED, SHORT, COPIED = 5000, 16, 32_000_000  # rows, entries of one on average, bytes: what is copied by length
 LONG = 255  # entries; which of longer rows is the longer one does not matter
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
 
