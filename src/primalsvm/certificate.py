@@ -246,14 +246,14 @@ def certificate(
     b: float | None = None,
     alpha: Array | None = None,
     *,
-    any_b: bool = False,
+    any_b: bool | None = False,
     tol: float = 0.0,
     deep: bool = True,
     max_passes: float = np.inf,
     max_seconds: float = np.inf,
 ) -> Certificate:
     """Judge the model (f, b), with the dual point alpha if there is one. Without a b, the best one is f's; with `any_b`
-    it is too, where b leaves a relative gap above `tol`.
+    it is too, where b leaves a relative gap above `tol`. With None in its place no other b is looked at.
 
     Without an alpha, or where the one given leaves a relative gap above `tol`, the margins suggest another. For the
     hinge that can be hopeless although the model is good, so with `deep` it is then polished until the looseness of
@@ -273,7 +273,7 @@ def certificate(
     primal, rounding = bound_primal(problem, f, b, (scores, error))
     dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))
     reachable, polished, passes, walked = primal, False, 3.0, 0.0
-    if best_b is None and relative_gap(primal, dual) > tol:  # where the gap is small enough another b is not worth it
+    if best_b is None and any_b is not None and relative_gap(primal, dual) > tol:  # else another b is not worth it
         best_b = best_intercept()
         there = bound_primal(problem, f, best_b, (scores, error))
         reachable = min(primal, there[0])

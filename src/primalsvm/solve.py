@@ -157,11 +157,22 @@ class Judge:
         self.history.append(Record(0, seconds, 0.0, self.primal, 0.0, self.primal))
 
     def look(
-        self, point: Start, iteration: int, seconds: float, passes: float, *, deep: bool = False, **limits: float
+        self,
+        point: Start,
+        iteration: int,
+        seconds: float,
+        passes: float,
+        *,
+        on_the_way: bool = False,
+        deep: bool = False,
+        **limits: float,
     ) -> float:
-        """Judge a point, record the best bounds known, and return its own relative gap."""
-        free = self.problem.intercept == "free"
-        seen = certificate(self.problem, point.f, point.b, point.alpha, any_b=free, tol=self.tol, deep=deep, **limits)
+        """Judge a point, record the best bounds known, and return its own relative gap.
+
+        One on the way, whose solver says itself that the gap is not small yet, is not worth a search for its best b.
+        """
+        any_b = None if on_the_way else self.problem.intercept == "free"
+        seen = certificate(self.problem, point.f, point.b, point.alpha, any_b=any_b, tol=self.tol, deep=deep, **limits)
         before = (self.primal, self.dual)
         if seen.primal < self.primal:
             self.primal, self.rounding = seen.primal, seen.rounding
@@ -283,7 +294,9 @@ def solve(
                 # a solver without an alpha may need the deep look to see a small gap at all
                 deep = point.alpha is None and iteration > 1 and judge.deep_due(state.passes)
                 limit = JUDGING_SHARE * state.passes
-                found = judge.look(point, iteration, seconds, state.passes, deep=deep, max_passes=limit)
+                last = iteration >= max_iter or out_of_time or ended or halted
+                way = not last and hasattr(state, "belief") and believed > judge.goal and point.alpha is not None
+                found = judge.look(point, iteration, seconds, state.passes, on_the_way=way, deep=deep, max_passes=limit)
                 if believed <= judge.goal < found:  # too much: let it go further before the next look
                     judge.goal *= min(max(0.9 * judge.goal / found, 0.3), 0.9)
                     if hasattr(state, "tol"):
