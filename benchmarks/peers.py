@@ -62,6 +62,7 @@ def tolerances(first: int, last: int) -> tuple[dict[str, Any], ...]:
 def fit_ours(data, loss: str, C: float, setting: dict, threads: int) -> Fit:
     from primalsvm import LinearSVC
 
+    setting = {"max_iter": 100_000} | setting  # as high as the peers' users raise it
     model = LinearSVC(loss=loss, C=C, fit_intercept=False, n_jobs=threads, **setting).fit(*data)
     seen = model.certificate_
     facts = {"dual": seen.dual, "relative_gap": seen.relative_gap, "status": model.status_}

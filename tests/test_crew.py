@@ -17,6 +17,8 @@ def alone(monkeypatch):
     """Helpers of this test's own."""
     free: list = []
     monkeypatch.setattr(crew, "_free", free)
+    monkeypatch.setattr(crew.Mood, "alone", 0)
+    monkeypatch.setattr(crew, "LOST", 1e9)
     yield free
     for helper in free:
         helper.dismiss()
@@ -129,3 +131,24 @@ def test_the_process_ends_while_helpers_watch():
     code = "from primalsvm.crew import in_parts; print(in_parts([0, 1, 2], lambda begin, end: end))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[1, 2]\n", "")
+
+
+def test_a_helper_that_stood_still_sends_the_next_calls_back(alone, monkeypatch):
+    monkeypatch.setattr(crew, "LOST", 0.01)
+    monkeypatch.setattr(crew.Mood, "next", crew.ALONE)
+
+    def who(begin, end):
+        until = time.perf_counter() + 0.02  # long enough for the helper to come
+        while time.perf_counter() < until:
+            pass
+        return threading.get_ident()
+
+    def stand_still(begin, end):
+        time.sleep(0.05)
+        return who(begin, end)
+
+    mine, other = in_parts([0, 1, 2], stand_still)
+    assert mine != other
+    for _ in range(crew.ALONE):
+        assert in_parts([0, 1, 2], who) == [mine, mine]
+    assert crew.Mood.alone == 0 and crew.Mood.next == 2 * crew.ALONE

@@ -7,12 +7,17 @@ machine ten times as long. So a helper that has done its part watches for the ne
 Python's lock, and goes to sleep only when for WATCH looks none has come; whoever waits for a helper watches in the same
 way. Both cost microseconds.
 
+Where other programs keep the processors busy, a helper that is made to wait makes everybody wait. So one that has lost
+time sends the next calls back: their parts are done one after the other, with the same bits, before helpers are asked
+again; and a part that a helper has not begun when the caller is done with his own is done by the caller.
+
 Helpers come into being when they are needed first, are kept for whoever needs some next, and never outlive the process.
 """
 
 import atexit
 import os
 import threading
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -20,6 +25,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 WATCH = 20_000  # looks, of 20 to 50 ns each: half a millisecond or more
+LOST = 2e-3  # seconds that a helper stood still: the machine is busy
+ALONE, LONGEST = 8, 256  # calls without helpers after that, and twice as many each time, up to so many
 REST = 200  # looks after the bell, while who rang it lets go of Python's lock
 RUNG, DONE, SPARE = 0, 8, 16  # places in a helper's bell, a cache line apart: the last job asked for, the last one done
 
@@ -37,11 +44,13 @@ class Helper:
         self.todo: list[Callable[[], Any]] = []  # one job at most: whoever pops it does it
         self.found: Any = None
         self.error: BaseException | None = None
+        self.rung, self.lost = 0.0, 0.0
         self.thread = threading.Thread(target=self._serve, name="primalsvm-helper", daemon=True)
         self.thread.start()
 
     def begin(self, job: Callable[[], Any]) -> None:
         self.todo.append(job)
+        self.rung, self.lost = time.perf_counter(), 0.0
         self.bell[RUNG] += 1
         if self.asleep:
             self.alarm.set()
@@ -83,12 +92,28 @@ class Helper:
                 job = self.todo.pop()
             except IndexError:  # the caller has done it
                 continue
+            worked = time.thread_time()
             try:
                 self.found, self.error = job(), None
             except BaseException as error:
                 self.error = error
+            self.lost = time.perf_counter() - self.rung - (time.thread_time() - worked)
             del job  # and what it holds
             self.finished.release()
+
+
+class Mood:
+    """Is the machine busy?"""
+
+    alone = 0  # calls still to be done without helpers
+    next = ALONE
+
+    @classmethod
+    def note(cls, lost: float) -> None:
+        if lost > LOST:
+            cls.alone, cls.next = cls.next, min(2 * cls.next, LONGEST)
+        else:
+            cls.next = max(cls.next // 2, ALONE)
 
 
 _free: list[Helper] = []  # helpers with nothing to do
@@ -97,8 +122,9 @@ _free: list[Helper] = []  # helpers with nothing to do
 def in_parts(bounds: list[int], work: Callable[[int, int], Answer]) -> list[Answer]:
     """work(bounds[0], bounds[1]), work(bounds[1], bounds[2]), ... at the same time; the answers in their order."""
     mine, *others = pairwise(bounds)
-    if not others:
-        return [work(*mine)]
+    if not others or Mood.alone > 0:
+        Mood.alone -= bool(others)
+        return [work(*pair) for pair in (mine, *others)]
     helpers: list[Helper] = []
     try:
         for pair in others:
@@ -113,6 +139,7 @@ def in_parts(bounds: list[int], work: Callable[[int, int], Answer]) -> list[Answ
         for helper in helpers:
             helper.dismiss()
         raise
+    Mood.note(max(helper.lost for helper in helpers))
     _free.extend(helpers)
     return answers
 
