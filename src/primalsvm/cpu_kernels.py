@@ -376,6 +376,17 @@ def add_gram(rows, picked, begin, end, scale, out):
                 line[np.uint64(rows.indices[other])] += value * row_value(rows, i, other)
 
 
+@njit(cache=True, nogil=True)
+def gather_rows(entries, begin, end, picked, starts, first, last, moved):
+    """moved: the rows picked, first <= k < last, one behind the other from starts[first] on."""
+    for k in range(first, last):
+        prefetch(entries, np.uint64(begin[picked[min(k + 2 * AHEAD, last - 1)]]))
+        i, place = picked[k], np.uint64(starts[k])
+        for old in range(np.uint64(begin[i]), np.uint64(end[i])):
+            moved[place] = entries[old]
+            place += np.uint64(1)
+
+
 # the losses near their margin -----------------------------------------------------------------------------------------
 # r(a) = tilt a - bend / 2 a^2 on 0 <= a <= bound is what the dual sees of a loss; h (a - centre)^2 is taken off it
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})

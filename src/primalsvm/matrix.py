@@ -20,6 +20,7 @@ certificate turns them into an error bound. transpose_matvec sums over blocks of
 block + n / block instead of n.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache, cached_property, partial
 from typing import ClassVar
@@ -165,6 +166,10 @@ class Matrix:
         """Its solution back: with metric M and q = from_gram^-1(p),  q' M q = |p|^2."""
         return q
 
+    def gathered(self, picked: np.ndarray) -> "Matrix | None":
+        """X[picked] for a dozen products, where it pays to copy these rows first."""
+        return None
+
     def diagonal(self, weights: Array, picked: np.ndarray) -> Array:
         """The diagonal of gram(weights, picked)."""
         raise NotImplementedError
@@ -271,6 +276,8 @@ class Dense(Matrix):
 class Sparse(Matrix):
     """A CSR matrix in canonical form, float32 or float64; 64-bit indices are kept only where 32 do not suffice."""
 
+    rows: SparseRows | AlikeRows
+
     def __init__(self, csr: sp.csr_matrix | sp.csr_array, threads: int = 1):
         self.csr = csr
         self.shape = csr.shape
@@ -298,6 +305,22 @@ class Sparse(Matrix):
 
         _sum(in_parts(self._cuts(len(picked), 2), work))
 
+    def gathered(self, picked):
+        from .cpu_kernels import gather_rows
+
+        begin, end = self.rows.begin, self.rows.end
+        if 2 * len(picked) > self.shape[0] or self.bytes <= CACHE:  # they lie side by side already, or all are at hand
+            return None
+        starts = np.concatenate([[0], np.cumsum((end - begin)[picked], dtype=np.int64)])
+
+        def moved(entries: np.ndarray) -> np.ndarray:
+            out = np.empty(starts[-1], dtype=entries.dtype)
+            given = entries, begin, end, picked, starts
+            in_parts(self._cuts(len(picked)), lambda first, last: gather_rows(*given, first, last, out))
+            return out
+
+        return Gathered(self, picked, moved(self.rows.indices), starts, moved)
+
     def diagonal(self, weights, picked):
         from .cpu_kernels import add_squares
 
@@ -314,6 +337,19 @@ class Sparse(Matrix):
 
     def toarray(self):
         return self.csr.toarray().astype(np.float64)
+
+
+class Gathered(Matrix):
+    """Some rows of a sparse matrix, copied for a few products."""
+
+    def __init__(self, X: Sparse, picked: np.ndarray, indices: np.ndarray, starts: np.ndarray, moved: Callable):
+        self.shape, self.dtype, self.threads, self.block = (len(picked), X.shape[1]), X.dtype, X.threads, X.block
+        self.entries, self.bytes, self.matvec_terms = len(indices), 12 * len(indices), X.matvec_terms
+        places = indices, starts[:-1], starts[1:]
+        if isinstance(X.rows, AlikeRows):
+            self.rows = AlikeRows(X.rows.value[picked], *places)
+        else:
+            self.rows = SparseRows(moved(X.rows.data), *places)
 
 
 def _rows_of(csr, cuts: list[int]) -> tuple[SparseRows | AlikeRows, np.ndarray]:

@@ -464,11 +464,12 @@ def _by_samples(
     if curved.hard and 0 < len(picked) <= DIRECT and few and problem.kind == "linear":
         return _by_woodbury(problem, rhs, picked, weights, v, stiffness), 3 * len(picked) / problem.n
     products = 0
+    scores, adjoint = problem.products(picked)
 
     def apply(p):
         nonlocal products
         products += 1
-        image = p + problem.adjoint(weights * problem.scores(p, picked), picked)
+        image = p + adjoint(weights * scores(p))
         return image - v * (problem.inner(v, p) / stiffness) if stiffness else image
 
     # scaling the features helps where the samples determine them all; a little of it where they do not

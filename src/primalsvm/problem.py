@@ -109,6 +109,10 @@ class Problem:
     def adjoint(self, v: Array, picked: np.ndarray | None = None) -> Array:
         raise NotImplementedError
 
+    def products(self, picked: np.ndarray) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+        """scores and adjoint of these samples, to be asked for a dozen times."""
+        return lambda f: self.scores(f, picked), lambda v: self.adjoint(v, picked)
+
     def inner(self, f: Array, g: Array) -> float:
         raise NotImplementedError
 
@@ -302,6 +306,10 @@ class LinearProblem(Problem):
 
     def adjoint(self, v, picked=None):
         return self.X.transpose_matvec(v, picked)
+
+    def products(self, picked):
+        X = self.X.gathered(picked)
+        return super().products(picked) if X is None else (X.matvec, X.transpose_matvec)
 
     def inner(self, f, g):
         return float(f @ g)
