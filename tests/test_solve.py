@@ -198,3 +198,16 @@ def test_a_user_can_add_a_solver():
         assert Solver.registry["lazy"] is Lazy
     finally:
         Solver.registry.pop("lazy")
+
+
+def test_a_judge_on_the_way_looks_for_no_better_intercept(monkeypatch):
+    problem = large(n=60, d=3)
+    asked = []
+    best = type(problem).best_intercept
+    monkeypatch.setattr(type(problem), "best_intercept", lambda p, *scores: asked.append(1) or best(p, *scores))
+    judge = Judge(problem, 1e-3, None)
+    point = Start(np.ones(problem.size), 5.0, np.zeros(problem.n))
+    judge.look(point, 1, 0.0, 1.0, on_the_way=True)
+    assert not asked and judge.best.b == 5.0
+    judge.look(point, 2, 0.0, 1.0)
+    assert asked and judge.primal < problem.primal(point.f, 5.0)
