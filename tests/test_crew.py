@@ -1,9 +1,11 @@
 """Threads that share a piece of work: everything is done once, errors arrive, and Ctrl-C leaves nobody behind."""
 
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -82,6 +84,43 @@ def test_an_error_arrives_and_the_next_work_is_done(alone, where):
     assert in_parts([0, 1, 2], lambda begin, end: end) == [1, 2]
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_an_index_error_of_a_part_is_an_error_like_others(alone, comes):
+    in_parts([0, 1, 2], lambda begin, end: begin)
+    if not comes:
+        alone[0].dismiss()
+        alone[0].thread.join()
+
+    def work(begin, end):
+        time.sleep(0.02 * comes)
+        return [1.0][begin]
+
+    with pytest.raises(IndexError):
+        in_parts([0, 1, 2], work)
+    assert not alone
+
+
+def test_an_error_keeps_no_arrays_alive(alone):
+    class Large:
+        pass
+
+    large = Large()
+    seen = weakref.ref(large)
+
+    def work(begin, end, large=large):
+        time.sleep(0.02)
+        raise ZeroDivisionError if begin else StopIteration
+
+    gc.disable()
+    try:
+        with pytest.raises(StopIteration):
+            in_parts([0, 1, 2], work)
+        del large, work
+        wait_for(lambda: seen() is None)
+    finally:
+        gc.enable()
+
+
 def test_ctrl_c_leaves_and_the_next_work_has_other_helpers(alone):
     begun, go_on = threading.Event(), threading.Event()
 
@@ -147,6 +186,8 @@ def test_a_helper_that_stood_still_sends_the_next_calls_back(alone, monkeypatch)
         time.sleep(0.05)
         return who(begin, end)
 
+    in_parts([0, 1, 2], stand_still)  # the first job waits for its thread to begin, and says nothing of the machine
+    assert crew.Mood.alone == 0
     mine, other = in_parts([0, 1, 2], stand_still)
     assert mine != other
     for _ in range(crew.ALONE):

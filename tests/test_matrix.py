@@ -468,6 +468,7 @@ def test_what_would_gain_nothing_or_is_large_is_not_copied(monkeypatch):
     for csr in (few, sp.csr_array(same)):
         assert np.shares_memory(as_matrix(csr).rows.indices, csr.indices) and not len(as_matrix(csr).order)
     assert len(as_matrix(monkey).order)
+    assert np.shares_memory(as_matrix(monkey, ordered=False).rows.indices, monkey.indices)
     monkeypatch.setattr(matrix, "COPIED", 12 * monkey.nnz - 1)
     assert np.shares_memory(as_matrix(monkey).rows.data, monkey.data) and not len(as_matrix(monkey).order)
 

@@ -334,14 +334,14 @@ class Chunked(Matrix):
         """Check piece k, take down what is asked of it later, and keep it if there is room."""
         begin, end = self.chunks.bounds[k : k + 2]
         check_finite(piece, int(begin), self.chunks.title)
-        matrix = as_matrix(piece, self.threads)
+        matrix = as_matrix(piece, self.threads, ordered=False)
         self._squares[begin:end] = matrix.squared_norms
         self.entries += matrix.entries
         self.bytes += matrix.bytes
         self.matvec_terms = max(self.matvec_terms, matrix.matvec_terms)
         self._piece_terms = max(self._piece_terms, matrix.transpose_terms)
         if self.bytes <= KEPT * self.chunks.memory_limit:
-            self.kept.append(as_matrix(_raw(matrix), self.threads))  # without its norms
+            self.kept.append(as_matrix(_raw(matrix), self.threads, ordered=False))  # without its norms
 
     @cached_property
     def squared_norms(self):
@@ -371,7 +371,7 @@ class Chunked(Matrix):
         yield from ((k, self.kept[k]) for k in places if k < held)
         if rest := [k for k in places if k >= held]:
             for k, piece in self.chunks.pieces(rest):
-                yield k, as_matrix(piece, self.threads)
+                yield k, as_matrix(piece, self.threads, ordered=False)
 
     def matvec(self, w, picked=None):
         out = np.empty(self.shape[0] if picked is None else len(picked))

@@ -25,7 +25,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 WATCH = 20_000  # looks, of 20 to 50 ns each: half a millisecond or more
-LOST = 2e-3  # seconds that a helper stood still: the machine is busy
+LOST = 30e-3 if os.name == "nt" else 2e-3  # seconds that a helper stood still (Windows counts in ticks of 16 ms) ...
+SHARE = 0.5  # ... and the part of its time: then the machine is busy
 ALONE, LONGEST = 8, 256  # calls without helpers after that, and twice as many each time, up to so many
 REST = 200  # looks after the bell, while who rang it lets go of Python's lock
 RUNG, DONE, SPARE = 0, 8, 16  # places in a helper's bell, a cache line apart: the last job asked for, the last one done
@@ -49,8 +50,8 @@ class Helper:
         self.thread.start()
 
     def begin(self, job: Callable[[], Any]) -> None:
-        self.todo.append(job)
         self.rung, self.lost = time.perf_counter(), 0.0
+        self.todo.append(job)
         self.bell[RUNG] += 1
         if self.asleep:
             self.alarm.set()
@@ -60,14 +61,20 @@ class Helper:
         from .cpu_kernels import tell_and_watch
 
         try:
-            return self.todo.pop()()
+            job = self.todo.pop()
         except IndexError:
-            pass
+            job = None
+        if job is not None:
+            return job()
         tell_and_watch(self.bell, SPARE, 0, DONE, int(self.bell[RUNG]) - 1, WATCH, 0)
         self.finished.acquire()
-        found, self.found = self.found, None
-        if self.error is not None:
-            raise self.error
+        found, error = self.found, self.error
+        self.found = self.error = None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # it knows this frame
         return found
 
     def dismiss(self) -> None:
@@ -94,12 +101,15 @@ class Helper:
                 continue
             worked = time.thread_time()
             try:
-                self.found, self.error = job(), None
+                self.found = job()
             except BaseException as error:
                 self.error = error
-            self.lost = time.perf_counter() - self.rung - (time.thread_time() - worked)
+            took = time.perf_counter() - self.rung
+            lost = took - (time.thread_time() - worked)
+            self.lost = lost if lost > SHARE * took and done > 1 else 0.0  # the first job has waited for the thread
             del job  # and what it holds
             self.finished.release()
+        self.found = self.error = None  # nobody asks any more
 
 
 class Mood:

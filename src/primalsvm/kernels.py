@@ -365,7 +365,7 @@ def _stored(kernel: Kernel, Z):
     filled = (Z.nnz if sp.issparse(Z) else np.count_nonzero(Z)) > FILLED * n * d
     if filled or d < LEAST_WIDTH:
         return Z.toarray() if sp.issparse(Z) else Z
-    return as_matrix(Z if sp.issparse(Z) else _compressed(Z)).csr  # type: ignore[union-attr]
+    return as_matrix(Z if sp.issparse(Z) else _compressed(Z), ordered=False).csr  # type: ignore[union-attr]
 
 
 def _compressed(Z: np.ndarray) -> sp.csr_array:

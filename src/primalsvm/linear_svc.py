@@ -11,6 +11,7 @@ from .multiclass import gather, scatter, split
 from .problem import LinearProblem
 from .solve import Start
 
+MANY_PRODUCTS = 8  # from which on rows are worth a better order
 ACCEPTED = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
 
 
@@ -193,5 +194,6 @@ class LinearSVC(CertifiedClassifier):
         self.dual_coef_ = duals[:, self.support_].toarray()
 
     def _scores(self, X):
-        matrix = as_matrix(validate_data(self, X, reset=False, **ACCEPTED), effective_n_jobs(self.n_jobs))
+        X = validate_data(self, X, reset=False, **ACCEPTED)
+        matrix = as_matrix(X, effective_n_jobs(self.n_jobs), ordered=len(self.coef_) > MANY_PRODUCTS)
         return np.column_stack([matrix.matvec(w) for w in self.coef_])

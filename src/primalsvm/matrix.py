@@ -278,14 +278,14 @@ class Sparse(Matrix):
 
     rows: SparseRows | AlikeRows
 
-    def __init__(self, csr: sp.csr_matrix | sp.csr_array, threads: int = 1):
+    def __init__(self, csr: sp.csr_matrix | sp.csr_array, threads: int = 1, ordered: bool = True):
         self.csr = csr
         self.shape = csr.shape
         self.dtype = csr.dtype
         self.entries = int(csr.nnz)
         self.bytes = csr.data.nbytes + csr.indices.nbytes + csr.indptr.nbytes
         self.threads = threads
-        self.rows, self.order = _rows_of(csr, self._cuts(csr.shape[0]))
+        self.rows, self.order = _rows_of(csr, self._cuts(csr.shape[0]), ordered)
         # a block's sum of length d should cost little beside its entries
         self.block = max(BLOCK_ROWS, 4 * self.shape[1] * self.shape[0] // max(self.entries, 1))
         self.matvec_terms = int(np.diff(csr.indptr).max(initial=0))
@@ -352,7 +352,7 @@ class Gathered(Matrix):
             self.rows = SparseRows(moved(X.rows.data), *places)
 
 
-def _rows_of(csr, cuts: list[int]) -> tuple[SparseRows | AlikeRows, np.ndarray]:
+def _rows_of(csr, cuts: list[int], ordered: bool) -> tuple[SparseRows | AlikeRows, np.ndarray]:
     """The rows of a CSR matrix, and the order in which they lie in memory: ALL if it is their own.
 
     A processor guesses where a loop ends. With short rows of many lengths it guesses wrongly for each of them, and
@@ -364,7 +364,7 @@ def _rows_of(csr, cuts: list[int]) -> tuple[SparseRows | AlikeRows, np.ndarray]:
     alike = csr.nnz > 0 and all(in_parts(cuts, partial(values_of_rows, csr.data, csr.indptr, value)))
     begin, end, indices, order, data = csr.indptr[:-1], csr.indptr[1:], csr.indices, ALL, csr.data
     size = csr.nnz * (csr.indices.itemsize + (0 if alike else csr.data.itemsize))
-    if n >= MIXED and csr.nnz <= SHORT * n and size <= COPIED and _differ(end - begin):
+    if ordered and n >= MIXED and csr.nnz <= SHORT * n and size <= COPIED and _differ(end - begin):
         begin, end, order = np.empty_like(begin), np.empty_like(end), np.empty(n, dtype=np.int64)
         order_by_length(csr.indptr, BLOCK_ROWS, order)
         indices = np.empty_like(csr.indices)
@@ -380,9 +380,10 @@ def _differ(lengths: np.ndarray) -> bool:
     return 3 * np.bincount(np.minimum(lengths, LONG)).max() < 2 * len(lengths)
 
 
-def as_matrix(X, threads: int = 1) -> Dense | Sparse:
+def as_matrix(X, threads: int = 1, ordered: bool = True) -> Dense | Sparse:
     """X in the form the algorithms use. Copies only what must be: CSC and other layouts, integers, Fortran order, and
-    64-bit indices where 32 bits suffice, which make every pass a third faster."""
+    64-bit indices where 32 bits suffice, which make every pass a third faster. And, unless `ordered` is False, short
+    sparse rows, which are put in a better order for many products."""
     if isinstance(X, Dense | Sparse):
         return X
     dtype = X.dtype if hasattr(X, "dtype") and X.dtype in (np.float32, np.float64) else np.float64
@@ -397,7 +398,7 @@ def as_matrix(X, threads: int = 1) -> Dense | Sparse:
             narrow = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int32))
             csr = type(csr)(narrow, shape=csr.shape)
             csr.has_canonical_format = True
-        return Sparse(csr, threads)
+        return Sparse(csr, threads, ordered)
     values = np.ascontiguousarray(X, dtype=dtype)
     if values.ndim != 2:
         raise ValueError(f"X must be a matrix (n_samples, n_features), got {values.ndim} dimension(s).")

@@ -37,6 +37,7 @@ movements of margins in place of balls.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -123,6 +124,8 @@ class Curved:
 @dataclass
 class NewtonPath:
     """Where the method stands."""
+
+    exact_b: ClassVar[bool] = True  # a step eliminates b
 
     f: Array
     b: float

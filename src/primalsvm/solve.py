@@ -13,6 +13,7 @@ and inherits from Solver, which registers it under its name. A state may also ha
     belief                    the relative gap it believes to have: the judge then looks when that is small enough,
                               and does not take its word for it
     tol                       set by the loop: the relative gap that is wanted
+    exact_b                   True where its b is about the best one for its f: on the way nobody looks for another
 """
 
 import time
@@ -169,7 +170,7 @@ class Judge:
     ) -> float:
         """Judge a point, record the best bounds known, and return its own relative gap.
 
-        One on the way, whose solver says itself that the gap is not small yet, is not worth a search for its best b.
+        One on the way, with a b that is about the best one for its f, is not worth a search for that.
         """
         any_b = None if on_the_way else self.problem.intercept == "free"
         seen = certificate(self.problem, point.f, point.b, point.alpha, any_b=any_b, tol=self.tol, deep=deep, **limits)
@@ -295,7 +296,7 @@ def solve(
                 deep = point.alpha is None and iteration > 1 and judge.deep_due(state.passes)
                 limit = JUDGING_SHARE * state.passes
                 last = iteration >= max_iter or out_of_time or ended or halted
-                way = not last and hasattr(state, "belief") and believed > judge.goal and point.alpha is not None
+                way = not last and getattr(state, "exact_b", False) and believed > max(judge.goal, EPS)
                 found = judge.look(point, iteration, seconds, state.passes, on_the_way=way, deep=deep, max_passes=limit)
                 if believed <= judge.goal < found:  # too much: let it go further before the next look
                     judge.goal *= min(max(0.9 * judge.goal / found, 0.3), 0.9)

@@ -556,4 +556,4 @@ def judge_expansion(
 
 def plain_rows(X):
     """CSR in which no entry stands twice and indices have 32 bits where these suffice; dense X as it is."""
-    return as_matrix(X).csr if sp.issparse(X) else X  # type: ignore[union-attr]
+    return as_matrix(X, ordered=False).csr if sp.issparse(X) else X  # type: ignore[union-attr]
