@@ -311,34 +311,30 @@ LONG = 255  # entries; longer rows are all of one length to the next function
 
 
 @njit(cache=True, nogil=True)
-def order_by_length(indptr, window, order):
-    """The positions of the rows, window by window, those of a window by length."""
-    starts = np.empty(LONG + 2, dtype=np.int64)
-    for first in range(0, order.size, window):
-        last = min(first + window, order.size)
-        starts[:] = 0
-        for i in range(first, last):
-            starts[min(indptr[i + 1] - indptr[i], LONG) + 1] += 1
-        starts[0] = first
+def order_by_length(indptr, window, begin, end, order, starts, first, last):
+    """The rows begin <= i < end, window by window, those of a window by length: order[k] is the k-th of them.
+
+    It begins at starts[k] then, and row i is from first[i] to last[i]: a window keeps its place.
+    """
+    counts = np.empty(LONG + 2, dtype=np.int64)
+    for low in range(begin, end, window):
+        high = min(low + window, end)
+        counts[:] = 0
+        for i in range(low, high):
+            counts[min(indptr[i + 1] - indptr[i], LONG) + 1] += 1
+        counts[0] = low
         for length in range(LONG):
-            starts[length + 1] += starts[length]
-        for i in range(first, last):
+            counts[length + 1] += counts[length]
+        for i in range(low, high):
             length = min(indptr[i + 1] - indptr[i], LONG)
-            order[starts[length]] = i
-            starts[length] += 1
-
-
-@njit(cache=True, nogil=True)
-def move_rows(entries, indptr, order, moved, begin, end):
-    """moved: the rows of `entries` in this order; that of sample i is then from begin[i] to end[i]."""
-    place = np.uint64(0)
-    for k in range(order.size):
-        i = order[k]
-        begin[i] = place
-        for old in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            moved[place] = entries[old]
-            place += np.uint64(1)
-        end[i] = place
+            order[counts[length]] = i
+            counts[length] += 1
+        place = indptr[low]
+        for k in range(low, high):
+            i = order[k]
+            starts[k] = first[i] = place
+            place += indptr[i + 1] - indptr[i]
+            last[i] = place
 
 
 @njit(cache=True, nogil=True)

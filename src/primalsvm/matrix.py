@@ -358,20 +358,24 @@ def _rows_of(csr, cuts: list[int], ordered: bool) -> tuple[SparseRows | AlikeRow
     A processor guesses where a loop ends. With short rows of many lengths it guesses wrongly for each of them, and
     that costs as much as a dozen products. So those are copied, 4096 of them by length at a time.
     """
-    from .cpu_kernels import move_rows, order_by_length, values_of_rows
+    from .cpu_kernels import gather_rows, order_by_length, values_of_rows
 
     n, value = csr.shape[0], np.empty(csr.shape[0], dtype=csr.dtype)
     alike = csr.nnz > 0 and all(in_parts(cuts, partial(values_of_rows, csr.data, csr.indptr, value)))
     begin, end, indices, order, data = csr.indptr[:-1], csr.indptr[1:], csr.indices, ALL, csr.data
     size = csr.nnz * (csr.indices.itemsize + (0 if alike else csr.data.itemsize))
     if ordered and n >= MIXED and csr.nnz <= SHORT * n and size <= COPIED and _differ(end - begin):
-        begin, end, order = np.empty_like(begin), np.empty_like(end), np.empty(n, dtype=np.int64)
-        order_by_length(csr.indptr, BLOCK_ROWS, order)
-        indices = np.empty_like(csr.indices)
-        move_rows(csr.indices, csr.indptr, order, indices, begin, end)
-        if not alike:
-            data = np.empty_like(csr.data)
-            move_rows(csr.data, csr.indptr, order, data, begin, end)
+        first, last, order, starts = (np.empty(n, dtype=kind) for kind in (begin.dtype, end.dtype, np.int64, np.int64))
+        indices, data = (array if alike and array is data else np.empty_like(array) for array in (indices, data))
+
+        def move(low: int, high: int) -> None:
+            order_by_length(csr.indptr, BLOCK_ROWS, low, high, order, starts, first, last)
+            gather_rows(csr.indices, begin, end, order, starts, low, high, indices)
+            if not alike:
+                gather_rows(csr.data, begin, end, order, starts, low, high, data)
+
+        in_parts([min(-(-cut // BLOCK_ROWS) * BLOCK_ROWS, n) for cut in cuts], move)
+        begin, end = first, last
     return (AlikeRows(value, indices, begin, end) if alike else SparseRows(data, indices, begin, end)), order
 
 
