@@ -85,6 +85,7 @@ def test_every_verb_is_that_of_the_matrix_in_memory(seed, dtype, sparse, limit):
         np.testing.assert_array_equal(X.transpose_matvec(b, picked), whole.transpose_matvec(b, picked))
         np.testing.assert_array_equal(X.gram(weights, picked), whole.gram(weights, picked))
         np.testing.assert_array_equal(X.diagonal(weights, picked), whole.diagonal(weights, picked))
+        np.testing.assert_array_equal(X.normal_matvec(w, weights, picked), whole.normal_matvec(w, weights, picked))
         for sign in (1.0, -1.0, 2.0):  # the first two come with the gram
             np.testing.assert_array_equal(
                 X.transpose_matvec(sign * weights, picked), whole.transpose_matvec(sign * weights, picked)

@@ -491,37 +491,17 @@ def test_solvers_do_not_care_how_rows_lie(solver, loss, intercept, monkeypatch):
 
 
 @every_dtype
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("scaled", [False, True])
-def test_rows_that_are_gathered_give_the_same_bits(dtype, scaled, threads, monkeypatch):
+def test_a_normal_product_is_that_of_its_two_halves(storage, dtype, threads, monkeypatch):
     monkeypatch.setattr(matrix, "THREAD_WORK", 100)
-    monkeypatch.setattr(matrix, "CACHE", 0)
-    X = as_matrix(sp.csr_array(mixed(dtype, scaled=scaled)), threads)
     rng = np.random.default_rng(3)
     w = rng.standard_normal(30)
-    for picked in (X.where(rng.random(X.shape[0]) < 0.4), rng.permutation(X.shape[0])[:700], np.array([7, 7, 0]), ALL):
-        some, a = X.gathered(picked), rng.standard_normal(len(picked))
-        assert some.shape == (len(picked), 30)
-        np.testing.assert_array_equal(some.matvec(w), X.matvec(w, picked))
-        if threads == 1:  # parts of equal work are cut by the rows' mean length, which is another one
-            np.testing.assert_array_equal(some.transpose_matvec(a), X.transpose_matvec(a, picked))
-        np.testing.assert_allclose(some.transpose_matvec(a), X.transpose_matvec(a, picked), rtol=1e-10, atol=1e-10)
-    assert X.gathered(np.arange(X.shape[0])) is None  # they lie side by side already
-    monkeypatch.setattr(matrix, "CACHE", 10**9)
-    assert X.gathered(picked) is None
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_conjugate_gradients_take_the_same_steps_on_gathered_rows(loss, monkeypatch):
-    monkeypatch.setattr("primalsvm.newton_path.EXPLICIT", 0)
-    monkeypatch.setattr(matrix, "MIXED", 10**9)
-    csr = sp.csr_array(mixed(n=600))
-    y = np.where(csr @ np.random.default_rng(1).standard_normal(30) > 0.5, 1.0, -1.0)
-    fits, asked = [], []
-    gathered = Sparse.gathered
-    monkeypatch.setattr(Sparse, "gathered", lambda X, rows: asked.append(gathered(X, rows)) or asked[-1])
-    for cache in (0, 10**9):
+    for cache in (0, 10**9):  # rows are asked for ahead of time, or not
         monkeypatch.setattr(matrix, "CACHE", cache)
-        fits.append(solve(LinearProblem(y, np.full(600, 0.5), loss, "none", X=as_matrix(csr)), Newton(), tol=1e-6).f)
-    assert any(X is not None for X in asked) and asked[-1] is None
-    np.testing.assert_array_equal(*fits)
+        X = as_matrix(storage(mixed(dtype)), threads)
+        shuffled = rng.permutation(X.shape[0])
+        for picked in (X.where(rng.random(X.shape[0]) < 0.4), shuffled[:700], np.array([7, 7, 0]), ALL):
+            weights = rng.random(len(picked))
+            wanted = X.transpose_matvec(weights * X.matvec(w, picked), picked)
+            np.testing.assert_allclose(X.normal_matvec(w, weights, picked), wanted, rtol=1e-9, atol=1e-9)

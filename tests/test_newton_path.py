@@ -461,3 +461,43 @@ def test_whole_steps_bring_the_dual_along(monkeypatch):
             assert found.certificate.relative_gap <= 1e-3
             steps[whole] += found.iterations
     assert steps[module.WHOLE] <= 0.8 * steps[0.0]
+
+
+# --- a bound lifted by passes of ascent -------------------------------------------------------------------------------
+
+
+def bag(C, loss, intercept, n=1500, d=300):
+    """A bag of words: conjugate gradients leave most of the gap along its most frequent ones."""
+    rng = np.random.default_rng(4)
+    X = sp.csr_array((rng.random((n, d)) < np.minimum(0.9, 3 / np.arange(1, d + 1))).astype(float))
+    y = np.where(X @ rng.standard_normal(d) + rng.standard_normal(n) > 0, 1.0, -1.0)
+    return LinearProblem(y, np.full(n, C), loss, intercept, SCALING, X=as_matrix(X))
+
+
+@every_intercept
+@pytest.mark.parametrize("loss", [SquaredHinge(), Huber(0.5)], ids=lambda loss: loss.name)
+def test_a_lifted_bound_is_that_of_its_alpha(loss, intercept, monkeypatch):
+    monkeypatch.setattr(module, "EXPLICIT", 0)
+    problem, solver = bag(1.0, loss, intercept), Newton()
+    path, lifted = solver.init(problem), 0
+    path.tol, path.reach = 1e-4, 1e9
+    for _ in range(12):
+        solver.step(problem, path)
+        if path.lifted is not None:
+            lifted += 1
+            np.testing.assert_allclose(problem.dual(path.lifted), path.dual, rtol=1e-9)
+            np.testing.assert_array_equal(problem.repair(path.lifted), path.lifted)
+            better = path.primal - path.dual < path.gap
+            assert np.array_equal(path.alpha, path.lifted) == better
+    assert lifted
+
+
+def test_a_lifted_bound_saves_steps(monkeypatch):
+    monkeypatch.setattr(module, "EXPLICIT", 0)
+    problem, found = bag(1.0, SquaredHinge(), "none"), {}
+    for reach in (newton.REACH, 0.0):
+        monkeypatch.setattr(newton, "REACH", reach)
+        found[reach] = solve(problem, Newton(), tol=1e-4, free_work=0.0)
+        assert found[reach].status == "converged" and found[reach].certificate.relative_gap <= 1e-4
+    with_lift, without = found.values()
+    assert with_lift.iterations < without.iterations

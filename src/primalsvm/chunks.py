@@ -389,6 +389,12 @@ class Chunked(Matrix):
             total += piece.transpose_matvec(a[part], rows)
         return total
 
+    def normal_matvec(self, w, weights, picked):
+        total = np.zeros(self.shape[1])
+        for piece, rows, part in self._walk(picked):
+            total += piece.normal_matvec(w, weights[part], rows)
+        return total
+
     def _gram(self, weights, picked):
         """And X[picked]' weights in the same pass: Newton's method asks for it next."""
         total, pull = np.zeros((self.shape[1], self.shape[1])), np.zeros(self.shape[1])

@@ -288,6 +288,17 @@ def add_rows(rows, which, order, far, begin, end, scale, out):
             row_add(rows, i, by, out)
 
 
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def normal_rows(rows, order, far, begin, end, weights, w, out):
+    """out += the sum of weights[k] <x_i, w> x_i over the picked rows from begin to end."""
+    for k in range(begin, end):
+        if far:
+            row_locate(rows, order[min(k + 4 * AHEAD, end - 1)])
+            row_prefetch(rows, order[min(k + 2 * AHEAD, end - 1)])
+        i = order[k]
+        row_add(rows, i, weights[k] * row_dot(rows, i, w), out)
+
+
 @njit(cache=True, nogil=True)
 def square_rows(rows, begin, end, out):
     """out_i = |x_i|^2, begin <= i < end."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import assert_all_finite, validate_data
 
 from .chunks import Chunked, Chunks, show_pass
 from .classifier import CertifiedClassifier, Prepared
@@ -152,11 +152,14 @@ class LinearSVC(CertifiedClassifier):
         return tags
 
     def _validate(self, X, y):
-        return validate_data(self, X, y, **ACCEPTED)
+        return validate_data(self, X, y, ensure_all_finite=False, **ACCEPTED)  # of X; that is for _matrix
 
     def _matrix(self, X, weight, parts) -> Matrix:
         if not isinstance(X, Chunks):
-            return as_matrix(X, self._threads(parts))
+            matrix = as_matrix(X, self._threads(parts))
+            if not np.isfinite(np.sum(matrix.squared_norms)):  # norms are needed anyway, and say it of all numbers
+                assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+            return matrix
         X.watch = X.watch or (show_pass if self.verbose else None)
         return Chunked(X, self._threads(parts))
 

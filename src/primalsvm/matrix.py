@@ -5,6 +5,7 @@ Everything above says
     X.matvec(w)                 X w                          (n,)   one pass
     X.transpose_matvec(a)       X' a                         (d,)   one pass over the rows with a_i != 0
     X.gram(weights, picked)     X[picked]' diag(weights) X[picked]   (d, d);  X.add_gram adds it to a lower triangle
+    X.normal_matvec(w, weights, picked)      that times w    (d,)   one pass over these rows
     X.squared_norms             |x_i|^2                      (n,)   computed once
     X.rows                      a NamedTuple of plain arrays for compiled loops over rows, where X is in memory
 
@@ -20,7 +21,6 @@ certificate turns them into an error bound. transpose_matvec sums over blocks of
 block + n / block instead of n.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache, cached_property, partial
 from typing import ClassVar
@@ -117,6 +117,19 @@ class Matrix:
 
         return _sum(in_parts(self._cuts(len(a)), work))
 
+    def normal_matvec(self, w: Array, weights: Array, picked: np.ndarray) -> Array:
+        """X[picked]' diag(weights) X[picked] w, for which each row is read once."""
+        from .cpu_kernels import normal_rows
+
+        _, order, far = self._which(picked)
+
+        def work(begin: int, end: int) -> Array:
+            total = np.zeros(self.shape[1])
+            normal_rows(self.rows, order, far, begin, end, weights, w, total)
+            return total
+
+        return _sum(in_parts(self._cuts(len(picked)), work))
+
     def _which(self, picked: np.ndarray | None) -> tuple[int, np.ndarray, bool]:
         """What compiled loops are told: which rows, in which order, and are they far from each other in memory."""
         from .cpu_kernels import EVERY, ORDERED, PICKED
@@ -165,10 +178,6 @@ class Matrix:
     def from_gram(self, q: Array) -> Array:
         """Its solution back: with metric M and q = from_gram^-1(p),  q' M q = |p|^2."""
         return q
-
-    def gathered(self, picked: np.ndarray) -> "Matrix | None":
-        """X[picked] for a dozen products, where it pays to copy these rows first."""
-        return None
 
     def diagonal(self, weights: Array, picked: np.ndarray) -> Array:
         """The diagonal of gram(weights, picked)."""
@@ -305,22 +314,6 @@ class Sparse(Matrix):
 
         _sum(in_parts(self._cuts(len(picked), 2), work))
 
-    def gathered(self, picked):
-        from .cpu_kernels import gather_rows
-
-        begin, end = self.rows.begin, self.rows.end
-        if 2 * len(picked) > self.shape[0] or self.bytes <= CACHE:  # they lie side by side already, or all are at hand
-            return None
-        starts = np.concatenate([[0], np.cumsum((end - begin)[picked], dtype=np.int64)])
-
-        def moved(entries: np.ndarray) -> np.ndarray:
-            out = np.empty(starts[-1], dtype=entries.dtype)
-            given = entries, begin, end, picked, starts
-            in_parts(self._cuts(len(picked)), lambda first, last: gather_rows(*given, first, last, out))
-            return out
-
-        return Gathered(self, picked, moved(self.rows.indices), starts, moved)
-
     def diagonal(self, weights, picked):
         from .cpu_kernels import add_squares
 
@@ -337,19 +330,6 @@ class Sparse(Matrix):
 
     def toarray(self):
         return self.csr.toarray().astype(np.float64)
-
-
-class Gathered(Matrix):
-    """Some rows of a sparse matrix, copied for a few products."""
-
-    def __init__(self, X: Sparse, picked: np.ndarray, indices: np.ndarray, starts: np.ndarray, moved: Callable):
-        self.shape, self.dtype, self.threads, self.block = (len(picked), X.shape[1]), X.dtype, X.threads, X.block
-        self.entries, self.bytes, self.matvec_terms = len(indices), 12 * len(indices), X.matvec_terms
-        places = indices, starts[:-1], starts[1:]
-        if isinstance(X.rows, AlikeRows):
-            self.rows = AlikeRows(X.rows.value[picked], *places)
-        else:
-            self.rows = SparseRows(moved(X.rows.data), *places)
 
 
 def _rows_of(csr, cuts: list[int], ordered: bool) -> tuple[SparseRows | AlikeRows, np.ndarray]:

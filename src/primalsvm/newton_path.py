@@ -152,9 +152,14 @@ class NewtonPath:
     settled: float = np.inf  # the tol for which nothing is left to do
     passes: float = 0.0
     tol: float = 0.0  # the relative gap that is wanted: worth bringing all samples back
+    lifted: Array | None = None  # an alpha that another method has made of this one's ...
+    dual: float = -np.inf  # ... and its D
+    reach: float = 0.0  # times tol: a gap from which that may come down to tol
 
     @property
     def alpha(self) -> Array:
+        if self.lifted is not None and self.primal - self.dual < self.gap:
+            return self.lifted
         self.play.put_back(self.share)
         return self.cost * self.share
 
@@ -172,7 +177,7 @@ class NewtonPath:
         """The relative gap; none while some samples are out of play."""
         if self.play.picked is not None:
             return np.inf
-        return self.gap / self.primal if self.primal > 0 else 0.0
+        return min(self.gap, max(self.primal - self.dual, 0.0)) / self.primal if self.primal > 0 else 0.0
 
 
 def begin_path(
@@ -467,12 +472,11 @@ def _by_samples(
     if curved.hard and 0 < len(picked) <= DIRECT and few and problem.kind == "linear":
         return _by_woodbury(problem, rhs, picked, weights, v, stiffness), 3 * len(picked) / problem.n
     products = 0
-    scores, adjoint = problem.products(picked)
 
     def apply(p):
         nonlocal products
         products += 1
-        image = p + adjoint(weights * scores(p))
+        image = p + problem.curve(p, weights, picked)
         return image - v * (problem.inner(v, p) / stiffness) if stiffness else image
 
     # scaling the features helps where the samples determine them all; a little of it where they do not
@@ -485,7 +489,7 @@ def _by_samples(
     ends = WORTH if few else CLOSE
     p = conjugate_gradient(apply, rhs, problem.inner, lambda r: r / diagonal, steps=CG_STEPS, **ends)
     curved.hard |= products >= CG_STEPS
-    return p, products * 2 * len(picked) / problem.n
+    return p, products * len(picked) / problem.n
 
 
 def _by_woodbury(problem: Problem, rhs: Array, picked: np.ndarray, weights: Array, v: Array, stiffness: float) -> Array:

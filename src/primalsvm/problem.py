@@ -109,9 +109,9 @@ class Problem:
     def adjoint(self, v: Array, picked: np.ndarray | None = None) -> Array:
         raise NotImplementedError
 
-    def products(self, picked: np.ndarray) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-        """scores and adjoint of these samples, to be asked for a dozen times."""
-        return lambda f: self.scores(f, picked), lambda v: self.adjoint(v, picked)
+    def curve(self, f: Array, weights: Array, picked: np.ndarray) -> Array:
+        """sum over k of weights[k] <f, phi(x_i)> phi(x_i), i = picked[k]: the losses' part of a Hessian times f."""
+        return self.adjoint(weights * self.scores(f, picked), picked)
 
     def inner(self, f: Array, g: Array) -> float:
         raise NotImplementedError
@@ -307,9 +307,8 @@ class LinearProblem(Problem):
     def adjoint(self, v, picked=None):
         return self.X.transpose_matvec(v, picked)
 
-    def products(self, picked):
-        X = self.X.gathered(picked)
-        return super().products(picked) if X is None else (X.matvec, X.transpose_matvec)
+    def curve(self, f, weights, picked):
+        return self.X.normal_matvec(f, weights, picked)
 
     def inner(self, f, g):
         return float(f @ g)

@@ -170,6 +170,9 @@ class Mapped(Matrix):
     def transpose_matvec(self, a, picked=None):
         return self.R.T @ self.G.transpose_matvec(a, picked)
 
+    def normal_matvec(self, w, weights, picked):
+        return self.R.T @ self.G.normal_matvec(self.R @ w, weights, picked)
+
     def _gram(self, weights, picked):
         """G' W G: see `metric`."""
         return self.G._gram(weights, picked)
