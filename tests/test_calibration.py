@@ -638,7 +638,9 @@ def test_ctrl_c_in_leave_one_out(monkeypatch):
 
 def test_max_seconds_counts_for_the_folds(by_folds):
     X, y = make_classification(4000, 20, n_informative=10, flip_y=0.2, random_state=0)
-    model = LinearSVC("hinge", C=1e4, solver="subgradient", max_iter=10**9, max_seconds=0.5, probability="sigmoid")
+    model = LinearSVC(
+        "hinge", C=1e4, solver="subgradient", max_iter=10**9, max_seconds=0.5, tol=1e-10, probability="sigmoid"
+    )
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)
