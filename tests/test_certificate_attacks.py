@@ -540,3 +540,105 @@ def test_the_sum_of_many_certificates_is_rounded_to_the_safe_side():
         assert Fraction(total.reachable) >= exact
         assert Fraction(total.dual) <= exact
         assert Fraction(total.primal) - Fraction(total.rounding) <= 0
+
+
+# ------------------------------------------------------------------------------------------------- sums over samples
+
+
+def exact_loss(loss, m):
+    """l(m) of a rational margin, from the table in losses.py."""
+    short = rational(loss.tilt) - m
+    if short <= 0:
+        return fmpq(0)
+    if loss.bend == 0.0:
+        return short
+    a = short / rational(loss.bend)
+    a = min(a, rational(loss.bound)) if loss.bound < math.inf else a
+    return a * (short - rational(loss.bend) * a / 2)
+
+
+def wild(rng, n):
+    """Numbers of all sizes; many of them cancel in differences."""
+    return 10.0 ** rng.uniform(-12, 12, n) * np.where(rng.random(n) < 0.3, 1.0, rng.random(n))
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 300])
+@pytest.mark.parametrize("loss", (*LOSSES, Huber(1e-9), Huber(1e6)), ids=str)
+def test_losses_at_scores_with_errors_of_any_size(loss, n):
+    """Scores anywhere within their errors: P is between the two sums, be they of numbers that cancel."""
+    rng = np.random.default_rng(n)
+    for b in (0.0, 1e-9, -3e7, *wild(rng, 100 if n == 1 else 0)):
+        y, cost = np.where(rng.random(n) < 0.5, 1.0, -1.0), wild(rng, n) * (rng.random(n) < 0.9)
+        error = wild(rng, n) * (rng.random(n) < 0.7)
+        near = rng.choice([-1.0, 1.0], n) * (loss.tilt + rng.choice([-1.0, 0.0, 1.0], n) * error)  # the kink
+        scores = np.where(rng.random(n) < 0.5, near - b, wild(rng, n))
+        problem = linear(np.zeros((n, 1)), y, cost, loss, "free")
+        primal, rounding = bound_primal(problem, np.zeros(1), b, (scores, error))
+        margins = [rational(t) * (rational(s) + rational(b)) for t, s in zip(y, scores, strict=True)]
+        sizes = np.abs(scores) + abs(b) + 1.0 + error
+
+        def P(lowered_by, cost=cost, margins=margins):
+            return sum(
+                rational(c) * exact_loss(loss, m - rational(e))
+                for c, m, e in zip(cost, margins, lowered_by, strict=True)
+            )
+
+        assert rational(primal) >= P(error) >= P(-error) >= rational(primal) - rational(rounding)
+        assert primal <= float(P(error + 1e-14 * sizes)) * (1 + 1e-12)  # and not much more
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_one_score_that_is_no_number_leaves_no_bound(loss, number):
+    n = 100
+    problem = linear(np.zeros((n, 1)), np.ones(n), np.ones(n), loss)
+    for place, where in itertools.product((0, 31, 32, 50, 99), (0, 1)):
+        scored = np.full(n, 2.0), np.zeros(n)
+        scored[where][place] = number
+        if number == (-math.inf if where else math.inf):
+            continue  # a margin as large as can be has no loss, and errors are not below 0
+        assert bound_primal(problem, np.zeros(1), 0.0, scored) == (math.inf, math.inf)
+
+
+@QUIET
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_any_alpha_becomes_a_feasible_one_with_true_sums(loss, intercept, monkeypatch):
+    """Also where threads share the samples: the same bits."""
+    from primalsvm import problem as module
+
+    monkeypatch.setattr(module, "THREAD_SAMPLES", 40)
+    rng = np.random.default_rng(21)
+    for n in (1, 31, 33, 200):
+        y, cost = np.where(np.arange(n) % 3, 1.0, -1.0), wild(rng, n) * (rng.random(n) < 0.9)
+        alpha = wild(rng, n) * rng.choice([-1.0, 0.0, 1.0, 1.0], n)
+        alpha[:: n // 5 + 1] = rng.choice(
+            [math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e300], len(alpha[:: n // 5 + 1])
+        )
+        found = [
+            LinearProblem(y, cost, loss, intercept, X=as_matrix(np.zeros((n, 1)), threads)).feasible(alpha)
+            for threads in (1, 3)
+        ]
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)
+        point, problem = found[0], linear(np.zeros((n, 1)), y, cost, loss, intercept)
+        assert ((point.alpha >= 0) & (point.alpha <= problem.upper)).all()
+        np.testing.assert_array_equal(point.signed, y * point.alpha)
+        assert point.largest == np.max(problem.share(point.alpha), initial=0.0)
+        a = [rational(v) for v in point.alpha]
+        sums = {
+            "total": a,
+            "balance": [v * rational(t) for v, t in zip(a, y, strict=True)],
+            "bent": [rational(loss.bend) * v * v / rational(c) for v, c in zip(a, cost, strict=True) if c > 0],
+        }
+        for name, terms in sums.items():
+            said, size = getattr(point, name), sum(map(abs, terms), fmpq(0))
+            if math.isfinite(said):
+                assert abs(rational(said) - sum(terms, fmpq(0))) <= size * rational(48 * 2.0**-52), name
+
+
+def test_an_alpha_of_another_length_is_refused():
+    problem = linear(np.ones((3, 1)), [1, -1, 1], np.ones(3))
+    for n in (1, 2, 4):
+        with pytest.raises(ValueError, match="alpha must have shape"):
+            bound_dual(problem, np.ones(n))

@@ -11,7 +11,7 @@ import pytest
 
 from primalsvm import certificate as judge
 from primalsvm import problem as problem_module
-from primalsvm.problem import KernelProblem, LinearProblem, Problem
+from primalsvm.problem import Feasible, KernelProblem, LinearProblem, Problem
 
 SEED = 7  # of the toy run; any will do
 
@@ -155,19 +155,31 @@ def sums_in_float32(monkeypatch):
     monkeypatch.setattr(LinearProblem, "inner", lambda self, f, g: float(f.astype(np.float32) @ g.astype(np.float32)))
 
 
+def as_it_is(problem, alpha):
+    """Nothing repaired."""
+    share = problem.share(alpha)
+    bent = problem.loss.bend * np.sum(alpha * share)
+    sums = np.sum(alpha), bent, np.sum(alpha * problem.y)
+    return Feasible(alpha, alpha * problem.y, *map(float, sums), float(np.max(share, initial=0.0)))
+
+
 def no_box(monkeypatch):
-    monkeypatch.setattr(Problem, "upper", property(lambda self: np.full(self.n, np.inf)))
+    monkeypatch.setattr(Problem, "feasible", lambda self, alpha: as_it_is(self, np.maximum(np.nan_to_num(alpha), 0.0)))
 
 
 def no_repair(monkeypatch):
     """Into the box, but not onto the hyperplane."""
-    monkeypatch.setattr(Problem, "repair", lambda self, alpha: np.clip(alpha, 0.0, self.upper))
+    monkeypatch.setattr(Problem, "feasible", lambda self, alpha: self._into_box(alpha, 0.0)[0])
 
 
 def sloppy_repair(monkeypatch):
     """The positive class ends up a little lighter than the negative one."""
-    true = Problem.repair
-    monkeypatch.setattr(Problem, "repair", lambda self, alpha: true(self, alpha) * np.where(self.y > 0, 1 - 1e-9, 1.0))
+    true = Problem.feasible
+
+    def feasible(self, alpha):
+        return as_it_is(self, true(self, alpha).alpha * np.where(self.y > 0, 1 - 1e-9, 1.0))
+
+    monkeypatch.setattr(Problem, "feasible", feasible)
 
 
 def leftover_ignored(monkeypatch):
@@ -175,7 +187,8 @@ def leftover_ignored(monkeypatch):
 
 
 def wrong_sign_of_b(monkeypatch):
-    monkeypatch.setattr(Problem, "margins", lambda self, scores, b: self.y * (scores - b))
+    true = judge.bound_primal
+    monkeypatch.setattr(judge, "bound_primal", lambda problem, f, b, *rest: true(problem, f, -b, *rest))
 
 
 def intercept_free_of_charge(monkeypatch):
@@ -184,7 +197,8 @@ def intercept_free_of_charge(monkeypatch):
 
 def bend_forgotten(monkeypatch):
     """r(a) = tilt a"""
-    monkeypatch.setattr(Problem, "share", lambda self, alpha: np.zeros(self.n))
+    true = Problem.feasible
+    monkeypatch.setattr(Problem, "feasible", lambda self, alpha: true(self, alpha)._replace(bent=0.0))
 
 
 BREAKS = [

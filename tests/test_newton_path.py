@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from reference import optimum
 
 from primalsvm import newton_path as module
+from primalsvm import problem as problem_module
 from primalsvm.certificate import bound_dual, certificate
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.matrix import as_matrix
@@ -396,10 +397,12 @@ def test_threads_share_the_samples(loss, intercept, monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((200, 6))
     y = np.where(X @ rng.standard_normal(6) + rng.standard_normal(200) > 0, 1.0, -1.0)
-    monkeypatch.setattr(module, "THREAD_SAMPLES", 11)
+    monkeypatch.setattr(problem_module, "THREAD_SAMPLES", 11)
     asked = []
-    in_parts = module.in_parts
-    monkeypatch.setattr(module, "in_parts", lambda cuts, work: asked.append(len(cuts) - 1) or in_parts(cuts, work))
+    in_parts = problem_module.in_parts
+    monkeypatch.setattr(
+        problem_module, "in_parts", lambda cuts, work: asked.append(len(cuts) - 1) or in_parts(cuts, work)
+    )
 
     def run(threads):
         problem = LinearProblem(y, np.full(200, 3.0), loss, intercept, X=as_matrix(X, threads))

@@ -24,9 +24,13 @@ import numpy as np
 
 from . import kernel_newton, newton_path
 from .losses import Array
-from .problem import EPS, Problem
+from .problem import EPS, Feasible, Problem
 
-SUM = 64 * EPS  # relative error of NumPy's pairwise sum of up to 2^40 terms, each with a few roundings of its own
+# Relative error of a sum of up to 2^40 terms, each with up to ten roundings of its own (a rounding is half an EPS): of
+# lumps of 32 in any order, 31 roundings, and then NumPy's pairwise sum, at most 18 in a block of 128 and one for each
+# of 28 halvings before.
+SUM = 64 * EPS
+FAR = 16.0  # a factor up to which sums of squares may be multiplied by its square
 TINY = 2.0**-1000  # more than all underflows together: each is below 2^-1074, whatever it is a fraction of
 
 
@@ -141,19 +145,25 @@ def bound_primal(
     problem: Problem, f: Array, b: float, scored: tuple[Array, Array] | None = None
 ) -> tuple[float, float]:
     """(upper bound on P(f, b), how much of it is allowance for rounding), from scores with their errors."""
+    from .cpu_kernels import LUMP, loss_sums
+
     f, b = _checked(problem, f, b)
     scores, error = problem.scored(f, b) if scored is None else scored
-    error = error + 4 * EPS * (np.abs(scores) + abs(b) + 1.0)
-    margins = problem.margins(scores, b)
     square = problem.inner(f, f)
     slack = problem.norm_error(f) + SUM * square
     rest = 0.5 * square + problem.penalty(b)
-    losses = problem.loss.value(margins - error)
-    high = rest + 0.5 * slack + float(np.sum(problem.cost * losses))
-    low = rest - 0.5 * slack + float(np.sum(problem.cost * problem.loss.value(margins + error)))
+    loss, low_sums, high_sums = problem.loss, *np.empty((2, -(-problem.n // LUMP)))
+    facts = problem.y, problem.cost, b, 4 * EPS, loss.tilt, loss.bend, loss.bound
+
+    def work(begin: int, end: int) -> bool:
+        return loss_sums(scores, error, *facts, begin, end, low_sums, high_sums)
+
+    lossy = any(problem.in_parts(work, problem.n, LUMP))
+    high = rest + 0.5 * slack + float(np.sum(high_sums))
+    low = rest - 0.5 * slack + float(np.sum(low_sums))
     if not np.isfinite(high):
         return np.inf, np.inf
-    nothing = not (f.any() or (b and problem.intercept == "penalized") or losses[problem.cost > 0].any())
+    nothing = not (lossy or f.any() or (b and problem.intercept == "penalized"))
     tiny = 0.0 if nothing else TINY
     primal = high * (1 + SUM) + tiny
     return primal, (primal - low * (1 - SUM)) * (1 + EPS) + tiny
@@ -174,22 +184,24 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
 
     Of the feasible multiples of that alpha the best is taken: D is a parabola along them.
     """
-    alpha = np.asarray(alpha, dtype=np.float64)
-    if not np.isfinite(alpha).all():
-        alpha = np.nan_to_num(alpha, nan=0.0, posinf=0.0, neginf=0.0)
-    alpha = problem.repair(alpha)
-    f = problem.function(alpha)
-    scale = _best_multiple(problem, alpha, f)
-    alpha, f = np.minimum(scale * alpha, problem.upper), scale * f  # one rounding more; the error terms have room
+    point = problem.feasible(alpha)
+    alpha, f = point.alpha, problem.adjoint(point.signed)
+    scale = _best_multiple(problem, point, problem.inner(f, f))
+    if not 1 / FAR <= scale <= FAR:  # squares of the shorter alpha may have been less than any number
+        point = problem.feasible(scale * alpha)
+        alpha, f, scale = point.alpha, problem.adjoint(point.signed), 1.0
+    if scale != 1.0:  # one rounding more; the error terms have room
+        alpha *= scale
+        f *= scale
+        if problem.loss.bound < np.inf:
+            np.minimum(alpha, problem.upper, out=alpha)
     square, error = problem.inner(f, f), problem.norm_error(f)
     # |f_alpha| <= |f| + e, so |f_alpha|^2 / 2 <= |f|^2 / 2 + e |f| + e^2 / 2
     e = problem.adjoint_error(alpha)
     slack = error + SUM * square + 2 * e * np.sqrt(max(square, 0.0)) * (1 + SUM) + e * e
-    quadratic = float(np.sum(problem.loss.bend / 2 * alpha * problem.share(alpha))) if problem.loss.bend else 0.0
-    tilted = problem.loss.tilt * float(np.sum(alpha))
+    tilted, quadratic = problem.loss.tilt * scale * point.total, 0.5 * scale * scale * point.bent
     dual = tilted - quadratic - 0.5 * (square + slack) - SUM * (tilted + quadratic)
-    imbalance = float(np.sum(alpha * problem.y))
-    imbalance_error = SUM * float(np.sum(alpha))
+    imbalance, imbalance_error = scale * point.balance, SUM * scale * point.total
     if problem.intercept == "penalized":
         dual -= problem.penalty(problem.intercept_scaling**2 * (abs(imbalance) + imbalance_error)) * (1 + SUM)
     elif problem.intercept == "free":
@@ -202,16 +214,13 @@ def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
     return float(dual), alpha
 
 
-def _best_multiple(problem: Problem, alpha: Array, f: Array) -> float:
-    """argmax over t of D(t alpha), t alpha in the box."""
-    share = problem.share(alpha)
-    curve = problem.inner(f, f) + 2 * problem.penalty(problem.intercept_of(alpha))
-    curve += problem.loss.bend * float(alpha @ share)
-    gain = problem.loss.tilt * float(np.sum(alpha))
-    most = float(np.max(share, initial=0.0))
-    if not (0.0 < curve < np.inf and 0.0 < gain < np.inf and 0.0 < most < np.inf):
+def _best_multiple(problem: Problem, point: Feasible, square: float) -> float:
+    """argmax over t of D(t alpha), t alpha in the box; `square` is |f_alpha|^2."""
+    balance = problem.intercept_scaling**2 * point.balance if problem.intercept == "penalized" else 0.0
+    curve, gain = square + 2 * problem.penalty(balance) + point.bent, problem.loss.tilt * point.total
+    if not (0.0 < curve < np.inf and 0.0 < gain < np.inf and 0.0 < point.largest < np.inf):
         return 1.0
-    return min(gain / curve, problem.loss.bound / most)
+    return min(gain / curve, problem.loss.bound / point.largest)
 
 
 def _balance_loss(problem: Problem, alpha: Array, norm: float, imbalance: float, error: float) -> float:

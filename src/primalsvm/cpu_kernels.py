@@ -463,6 +463,63 @@ def add_row_sums(tile, weights, out, begin):
         out[2, begin + i] += c
 
 
+LUMP = 32  # samples whose sums the judge takes in any order; those of the lumps are added pairwise
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+def loss_sums(scores, error, y, cost, b, slack, tilt, bend, bound, begin, end, low, high):
+    """For each lump of samples between begin and end, which is a multiple of LUMP: low and high get what the sum of
+    c_i l(m_i) is at least and at most, with scores off by up to `error`, and `slack` times their size for rounding.
+
+    Returns whether a sample with a cost may have a loss. Where a number is nan, so is the sum.
+    """
+    some = False
+    steep = 1.0 / bend if bend > 0.0 else np.inf
+    for first in range(begin, end, LUMP):
+        least, most = 0.0, 0.0
+        for i in range(first, min(first + LUMP, end)):
+            off = error[i] + slack * (abs(scores[i]) + abs(b) + 1.0 + error[i])
+            short = tilt - y[i] * (scores[i] + b)
+            above, below = short + off, short - off
+            a, c = min(above * steep, bound), min(below * steep, bound)  # -l' there
+            worst = 0.0 if above <= 0.0 else a * (above - 0.5 * bend * a)
+            least += cost[i] * (0.0 if below <= 0.0 else c * (below - 0.5 * bend * c))
+            most += cost[i] * worst
+            some |= (worst > 0.0) & (cost[i] > 0.0)
+        low[first // LUMP] = least
+        high[first // LUMP] = most
+    return some
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+def feasible_sums(alpha, y, cost, bend, bound, shift, begin, end, inside, signed, sums):
+    """inside_i = alpha_i brought into its box, then moved by -shift y_i times its room on both sides, and times y_i.
+
+    sums[:, k], of the k-th lump (see `loss_sums`): the sums of alpha_i, of bend alpha_i^2 / c_i, of y_i alpha_i, and of
+    the room. Returns the largest alpha_i / c_i.
+    """
+    largest = 0.0
+    for first in range(begin, end, LUMP):
+        total, bent, balance, rooms = 0.0, 0.0, 0.0, 0.0
+        for i in range(first, min(first + LUMP, end)):
+            c = cost[i]
+            top = bound * c if c > 0.0 else 0.0
+            a = alpha[i] if abs(alpha[i]) < np.inf else 0.0
+            a = min(max(a, 0.0), top)
+            a = min(max(a - shift * y[i] * min(a, top - a), 0.0), top)
+            share = a / c if c > 0.0 else 0.0
+            inside[i] = a
+            signed[i] = a * y[i]
+            total += a
+            bent += bend * a * share
+            balance += a * y[i]
+            rooms += min(a, top - a)
+            largest = max(largest, share)
+        k = first // LUMP
+        sums[0, k], sums[1, k], sums[2, k], sums[3, k] = total, bent, balance, rooms
+    return largest
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share, y, change):
     """share_i = argmax over a of  r(a) - a m_i - h (a - centre_i)^2,  and change_i, that of c_i y_i share_i.

@@ -41,7 +41,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from .crew import in_parts
 from .losses import Array
 from .matrix import ALL, Dense
 from .piecewise import newton_in_bracket
@@ -64,7 +63,6 @@ SAMPLE_GAP = 0.02  # ... solved to this relative gap
 CG_STEPS = 250
 CLOSE, WORTH = {"tol": 0.3}, {"tol": 0.01, "worth": 0.3}  # ends of conjugate gradients: many curved samples, few
 TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples are few
-THREAD_SAMPLES = 20_000  # what a thread should have of them to be worth calling
 WHOLE = 1e-3  # of P: what a whole step may leave to gain along it
 LIMIT = 1e-15  # of P: a gap that is rounding
 
@@ -335,7 +333,8 @@ def _look(problem: Problem, path: NewtonPath) -> None:
     loss, play = problem.loss, path.play
     play.share, change = play.share.copy(), np.empty_like(play.share)
 
-    def work(part: slice) -> tuple[float, ...]:
+    def work(begin: int, end: int) -> tuple[float, ...]:
+        part = slice(begin, end)
         smoothed = play.cost[part], play.centre[part], path.h, loss.tilt, loss.bend, loss.bound
         return proximal_shares(play.margins[part], *smoothed, play.share[part], play.y[part], change[part])
 
@@ -356,12 +355,9 @@ def _look(problem: Problem, path: NewtonPath) -> None:
     path.stage_done = path.newton <= max(SETTLED * path.lack, (SETTLED * path.tol + LIMIT) * path.primal)
 
 
-def _sum_over_samples(problem: Problem, count: int, work: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
-    """The sums that work says of parts of the samples, added up: the threads share them where they are many."""
-    threads = problem.X.threads if isinstance(problem, LinearProblem) else 1
-    parts = max(1, min(threads, count // THREAD_SAMPLES))
-    done = in_parts([count * k // parts for k in range(parts + 1)], lambda begin, end: work(slice(begin, end)))
-    return tuple(float(sum(figures)) for figures in zip(*done, strict=True))
+def _sum_over_samples(problem: Problem, count: int, work: Callable[[int, int], tuple[float, ...]]) -> tuple[float, ...]:
+    """The sums that work says of parts of the samples, added up."""
+    return tuple(float(sum(figures)) for figures in zip(*problem.in_parts(work, count), strict=True))
 
 
 # the Newton equation --------------------------------------------------------------------------------------------------
@@ -408,7 +404,8 @@ def _search(problem: Problem, path: NewtonPath, change: Array, linear: float, qu
     loss, play = problem.loss, path.play
 
     def slope(t: float) -> tuple[float, float]:
-        def work(part: slice) -> tuple[float, ...]:
+        def work(begin: int, end: int) -> tuple[float, ...]:
+            part = slice(begin, end)
             smoothed = play.cost[part], play.centre[part], path.h, loss.tilt, loss.bend, loss.bound
             return proximal_slope(play.margins[part], change[part], t, *smoothed)
 

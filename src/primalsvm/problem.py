@@ -22,10 +22,11 @@ Each verb has its rounding error beside it; the certificate adds them up.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from .crew import in_parts
 from .kernel_matrix import KernelMatrix, as_kernel_matrix
 from .losses import EPS, Array, Loss, make_loss
 from .matrix import Matrix, as_matrix
@@ -37,7 +38,21 @@ ROUNDING = 8 * EPS  # of |f|, all coefficients together: changes of f that need 
 WORTHWHILE = 512  # samples from which a product is worth being derived from the last one
 AS_GOOD = 4.0  # times the error of a fresh product: one derived from the last may have as much
 QUICK = 2**21  # entries of K from which float32 saves more time than to think of it takes
+THREAD_SAMPLES = 20_000  # what a thread should have of them to be worth calling
 BEYOND, DOUBT = 1e-3, 1.2  # a margin is beyond doubt so far from all losses, and so many times its error
+
+Answer = TypeVar("Answer")
+
+
+class Feasible(NamedTuple):
+    """A feasible dual point, and its sums."""
+
+    alpha: Array
+    signed: Array  # y_i alpha_i
+    total: float  # sum alpha_i
+    bent: float  # sum bend alpha_i^2 / c_i
+    balance: float  # sum y_i alpha_i
+    largest: float  # alpha_i / c_i
 
 
 @dataclass(eq=False)
@@ -158,6 +173,16 @@ class Problem:
         traits["rows"] = self.has_rows
         return frozenset(name for name, holds in traits.items() if holds)
 
+    @property
+    def threads(self) -> int:
+        """That may share vectors of n numbers."""
+        return 1
+
+    def in_parts(self, work: Callable[[int, int], Answer], count: int, lump: int = 1) -> list[Answer]:
+        """work(begin, end) for parts of so many samples, cut between lumps: the threads share them where it pays."""
+        lumps, parts = -(-count // lump), max(1, min(self.threads, count // THREAD_SAMPLES))
+        return in_parts([min(lumps * k // parts * lump, count) for k in range(parts + 1)], work)
+
     def margins(self, scores: Array, b: float) -> Array:
         return self.y * (scores + b)
 
@@ -225,20 +250,38 @@ class Problem:
         return alpha
 
     def repair(self, alpha: Array) -> Array:
-        """A feasible point near alpha. Where little is missing, those at their bounds stay there.
+        """A feasible point near alpha, whatever that is. Where little is missing, those at their bounds stay there."""
+        return self.feasible(alpha).alpha
+
+    def feasible(self, alpha: Array) -> Feasible:
+        """The same with its sums, which are off by no more than 48 EPS of those of the absolute values.
 
         With a free intercept the surplus of sum alpha_i y_i is shared out by how much room each alpha_i has on both
         sides; the projection would lift every alpha_i = 0 of a class by a trifle and call it a support vector.
         """
-        upper = self.upper
-        alpha = np.clip(alpha, 0.0, upper)
-        if self.intercept != "free":
-            return alpha
-        room = np.minimum(alpha, upper - alpha)
-        surplus, total = float(np.sum(alpha * self.y)), float(np.sum(room))
-        if abs(surplus) <= 0.5 * total < np.inf:
-            return np.clip(alpha - (surplus / total if total else 0.0) * self.y * room, 0.0, upper)
-        return self.project(alpha)
+        found, room = self._into_box(alpha, 0.0)
+        if self.intercept != "free" or found.balance == 0.0:
+            return found
+        if abs(found.balance) <= 0.5 * room < np.inf:
+            return self._into_box(found.alpha, found.balance / room)[0]
+        return self._into_box(self.project(found.alpha), 0.0)[0]
+
+    def _into_box(self, alpha: Array, shift: float) -> tuple[Feasible, float]:
+        """alpha in its box, and moved by -shift times the room there; and what room all have together."""
+        from .cpu_kernels import LUMP, feasible_sums
+
+        alpha = np.ascontiguousarray(alpha, dtype=np.float64)
+        if alpha.shape != (self.n,):  # compiled code does not look
+            raise ValueError(f"alpha must have shape ({self.n},), got {alpha.shape}.")
+        inside, signed, sums = np.empty(self.n), np.empty(self.n), np.empty((4, -(-self.n // LUMP)))
+        facts = self.y, self.cost, self.loss.bend, self.loss.bound, shift
+
+        def work(begin: int, end: int) -> float:
+            return feasible_sums(alpha, *facts, begin, end, inside, signed, sums)
+
+        largest = max(self.in_parts(work, self.n, LUMP))
+        total, bent, balance, room = (float(np.sum(line)) for line in sums)
+        return Feasible(inside, signed, total, bent, balance, largest), room
 
     def project(self, alpha: Array, metric: Array | None = None) -> Array:
         """The nearest feasible point: into the box and, with a free intercept, onto sum alpha_i y_i = 0.
@@ -282,6 +325,10 @@ class LinearProblem(Problem):
     @property
     def size(self):
         return self.X.shape[1]
+
+    @property
+    def threads(self):
+        return self.X.threads
 
     @property
     def entries(self):
