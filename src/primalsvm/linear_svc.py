@@ -189,7 +189,7 @@ class LinearSVC(CertifiedClassifier):
         self.coef_ = np.array([result.f for result in results])
         signed = [part.y * result.alpha for result, part in zip(results, data.parts, strict=True)]
         if len(signed) == 1 and data.parts[0].rows is None:
-            self.support_ = np.flatnonzero(signed[0])
+            self.support_ = np.flatnonzero(signed[0] != 0)  # of booleans that is ten times as fast
             self.dual_coef_ = signed[0][None, self.support_]
             return
         duals = gather(signed, data.parts, data.n)

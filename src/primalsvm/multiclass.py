@@ -45,7 +45,7 @@ def split(labels: np.ndarray, classes: np.ndarray, multi_class: str) -> list[Par
     """The binary problems of `labels`, given as indices into `classes`."""
     names = list(map(label_text, classes))
     if len(names) == 2:
-        return [Part(None, np.where(labels == 1, 1.0, -1.0), f"{names[1]} against {names[0]}")]
+        return [Part(None, 2.0 * labels - 1.0, f"{names[1]} against {names[0]}")]
     if multi_class == "ovr":
         return [Part(None, np.where(labels == k, 1.0, -1.0), f"{c} against the rest") for k, c in enumerate(names)]
     if multi_class in ORDERED:

@@ -273,15 +273,15 @@ class Problem:
         alpha = np.ascontiguousarray(alpha, dtype=np.float64)
         if alpha.shape != (self.n,):  # compiled code does not look
             raise ValueError(f"alpha must have shape ({self.n},), got {alpha.shape}.")
-        inside, signed, sums = np.empty(self.n), np.empty(self.n), np.empty((4, -(-self.n // LUMP)))
+        inside, signed, sums = np.empty(self.n), np.empty(self.n), np.empty((5, -(-self.n // LUMP)))
         facts = self.y, self.cost, self.loss.bend, self.loss.bound, shift
 
-        def work(begin: int, end: int) -> float:
-            return feasible_sums(alpha, *facts, begin, end, inside, signed, sums)
+        def work(begin: int, end: int) -> None:
+            feasible_sums(alpha, *facts, begin, end, inside, signed, sums)
 
-        largest = max(self.in_parts(work, self.n, LUMP))
-        total, bent, balance, room = (float(np.sum(line)) for line in sums)
-        return Feasible(inside, signed, total, bent, balance, largest), room
+        self.in_parts(work, self.n, LUMP)
+        total, bent, balance, room = (float(np.sum(line)) for line in sums[:4])
+        return Feasible(inside, signed, total, bent, balance, float(np.max(sums[4], initial=0.0))), room
 
     def project(self, alpha: Array, metric: Array | None = None) -> Array:
         """The nearest feasible point: into the box and, with a free intercept, onto sum alpha_i y_i = 0.

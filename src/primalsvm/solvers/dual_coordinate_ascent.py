@@ -353,8 +353,11 @@ class DualCoordinateAscent(Solver):
 
     @staticmethod
     def _refresh(problem: Problem, state: State) -> None:
-        f = problem.function(state.alpha) if state.alpha.any() else np.zeros(problem.size)
-        state.f = f
+        if not state.alpha.any():
+            state.f = state.work = np.zeros(problem.size)
+            state.balance[0] = state.gain = 0.0
+            return
+        state.f = f = problem.function(state.alpha)
         state.work = problem.scores(f) if problem.kind == "kernel" else f
         state.balance[0] = np.sum(state.alpha * problem.y)
         state.gain = problem.dual_gain(state.alpha)
