@@ -520,18 +520,19 @@ def feasible_sums(alpha, y, cost, bend, bound, shift, begin, end, inside, signed
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def proximal_shares(margins, cost, centre, h, tilt, bend, bound, share, y, change):
-    """share_i = argmax over a of  r(a) - a m_i - h (a - centre_i)^2,  and change_i, that of c_i y_i share_i.
+def proximal_shares(margins, along, t, cost, centre, h, tilt, bend, bound, share, y, moved_to, new, change):
+    """At the margins m_i = margins_i + t along_i, which moved_to gets,  new_i = argmax over a of
+    r(a) - a m_i - h (a - centre_i)^2,  and change_i, that of c_i y_i a_i, with share_i before.
 
     Returns  sum c_i times that maximum;  sum c_i l(m_i);  sum c_i (l(m_i) + a_i m_i - r(a_i)), what a_i lacks of being
     minus the slope at m_i;  sum c_i over the a_i inside (0, bound);  the sum of the changes, and how many are not 0.
     """
     value, losses, lack, inside, turn, count = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     for i in range(margins.size):
-        m, c = margins[i], cost[i]
+        m, c = margins[i] + t * along[i] if t != 0.0 else margins[i], cost[i]
         a = min(max((tilt + 2.0 * h * centre[i] - m) / (bend + 2.0 * h), 0.0), bound)
         moved = (a - share[i]) * c * y[i]
-        share[i], change[i] = a, moved
+        moved_to[i], new[i], change[i] = m, a, moved
         turn += moved
         count += moved != 0.0
         gain = a * (tilt - m - 0.5 * bend * a)

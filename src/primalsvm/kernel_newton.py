@@ -240,9 +240,10 @@ def _look(path: KernelPath) -> None:
     from .cpu_kernels import proximal_shares
 
     problem = path.problem
-    path.share = np.zeros(problem.n)
+    path.share, ignored = np.empty(problem.n), np.zeros(problem.n)
     margins = problem.margins(path.scores, path.b)
-    value, losses = proximal_shares(margins, *path.smoothed, path.share, problem.y, np.empty(problem.n))[:2]
+    facts = (*path.smoothed, ignored, problem.y, margins, path.share, ignored)
+    value, losses = proximal_shares(margins, margins, 0.0, *facts)[:2]
     square = float(path.f @ path.scores)
     norm = 0.5 * square + problem.penalty(path.b)
     path.value, path.primal = norm + value, norm + losses

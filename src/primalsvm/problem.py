@@ -184,7 +184,7 @@ class Problem:
         return in_parts([min(lumps * k // parts * lump, count) for k in range(parts + 1)], work)
 
     def margins(self, scores: Array, b: float) -> Array:
-        return self.y * (scores + b)
+        return self.y * (scores + b) if b else self.y * scores
 
     def penalty(self, b: float) -> float:
         """What P charges for the intercept."""
