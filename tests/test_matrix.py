@@ -345,11 +345,11 @@ def test_what_is_no_matrix_gets_a_sentence(wrong):
 
 
 def alike(dtype, scaled):
-    """Entries 1, or one number for each row; some rows empty, some with a single entry."""
+    """Entries 1, or one number of few digits for each row; some rows empty, some with a single entry."""
     rng = np.random.default_rng(5)
     X = (rng.random((600, 40)) < rng.uniform(0, 0.4, (600, 1))).astype(dtype)
     X[::50] = 0.0
-    return X * rng.uniform(-3, 3, (600, 1)).astype(dtype) if scaled else X
+    return X * (rng.choice([-1, 1], (600, 1)) * rng.integers(1, 24, (600, 1)) / 8).astype(dtype) if scaled else X
 
 
 def as_if_not_alike(X):
@@ -381,6 +381,15 @@ def test_rows_of_equal_entries_are_read_as_one_number_and_give_the_same_bits(dty
     ):
         np.testing.assert_array_equal(say(X), say(other))
     np.testing.assert_allclose(X.matvec(w), alike(dtype, scaled).astype(np.float64) @ w, rtol=1e-12, atol=1e-12)
+
+
+@every_dtype
+@pytest.mark.parametrize("scaled", [False, True])
+def test_squares_of_rows_of_equal_entries_are_products(dtype, scaled):
+    values = alike(dtype, scaled) * dtype(1.1)
+    X = as_matrix(sp.csr_array(values))
+    assert isinstance(X.rows, AlikeRows)
+    np.testing.assert_allclose(X.squared_norms, np.sum(values.astype(np.float64) ** 2, axis=1), rtol=1e-14)
 
 
 @pytest.mark.parametrize("solver", [DualCoordinateAscent(), Pegasos(), Newton(), Hyperpass()], ids=lambda s: s.name)

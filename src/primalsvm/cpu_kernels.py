@@ -119,11 +119,13 @@ def _dense_square(rows, i):
 def _sparse_square(rows, i):
     if _is(DenseRows, rows):
         return None
+    if _is(AlikeRows, rows):
+        return lambda rows, i: (rows.end[i] - rows.begin[i]) * np.float64(rows.value[i]) * np.float64(rows.value[i])
 
     def sparse(rows, i):
         total = 0.0
         for place in range(np.uint64(rows.begin[i]), np.uint64(rows.end[i])):
-            value = np.float64(row_value(rows, i, place))
+            value = np.float64(rows.data[place])
             total += value * value
         return total
 

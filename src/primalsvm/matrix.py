@@ -341,7 +341,9 @@ def _rows_of(csr, cuts: list[int], ordered: bool) -> tuple[SparseRows | AlikeRow
     from .cpu_kernels import gather_rows, order_by_length, values_of_rows
 
     n, value = csr.shape[0], np.empty(csr.shape[0], dtype=csr.dtype)
-    alike = csr.nnz > 0 and all(in_parts(cuts, partial(values_of_rows, csr.data, csr.indptr, value)))
+    alike = csr.nnz > 0 and (
+        _one_number(csr.data, value) or all(in_parts(cuts, partial(values_of_rows, csr.data, csr.indptr, value)))
+    )
     begin, end, indices, order, data = csr.indptr[:-1], csr.indptr[1:], csr.indices, ALL, csr.data
     size = csr.nnz * (csr.indices.itemsize + (0 if alike else csr.data.itemsize))
     if ordered and n >= MIXED and csr.nnz <= SHORT * n and size <= COPIED and _differ(end - begin):
@@ -357,6 +359,15 @@ def _rows_of(csr, cuts: list[int], ordered: bool) -> tuple[SparseRows | AlikeRow
         in_parts([min(-(-cut // BLOCK_ROWS) * BLOCK_ROWS, n) for cut in cuts], move)
         begin, end = first, last
     return (AlikeRows(value, indices, begin, end) if alike else SparseRows(data, indices, begin, end)), order
+
+
+def _one_number(data: np.ndarray, value: np.ndarray) -> bool:
+    """Are these all the same? Then `value` is filled with it. A look at a few says no as a rule."""
+    few, first = data[: -(-len(data) // 100)], data[0]
+    same = bool((few == first).all() and (data == first).all())
+    if same:
+        value[:] = first
+    return same
 
 
 def _differ(lengths: np.ndarray) -> bool:
