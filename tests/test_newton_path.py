@@ -15,6 +15,7 @@ from reference import optimum
 from primalsvm import newton_path as module
 from primalsvm import problem as problem_module
 from primalsvm.certificate import bound_dual, certificate
+from primalsvm.cpu_kernels import proximal_shares
 from primalsvm.losses import Hinge, Huber, SquaredHinge
 from primalsvm.matrix import as_matrix
 from primalsvm.newton_path import (
@@ -167,6 +168,33 @@ def test_samples_are_left_out_and_brought_back(loss, intercept, explicit, monkey
         assert out > problem.n / 2
 
 
+@every_loss
+@pytest.mark.parametrize("h", [0.0, 0.3])
+def test_what_is_known_of_a_step_need_not_be_summed_up(loss, h):
+    """Samples that stay inside their box change by what the Newton equation has multiplied with already."""
+    if not (loss.smooth or h):
+        return
+    rng, n, t = np.random.default_rng(5), 2000, 0.7
+    margins, along, cost = rng.normal(1.0, 1.0, n), rng.normal(0.0, 0.2, n), rng.uniform(0.0, 2.0, n)
+    y, width = np.where(rng.random(n) < 0.5, 1.0, -1.0), loss.bend + 2 * h
+    centre = rng.uniform(0.0, 1.0, n)
+    share = np.clip((loss.tilt + 2 * h * centre - margins) / width, 0.0, loss.bound)
+    found = {}
+    for known in (False, True):
+        moved_to, new, change = np.empty((3, n))
+        smoothed = cost, centre, h, loss.tilt, loss.bend, loss.bound
+        sums = proximal_shares(margins, along, t, known, *smoothed, share, y, moved_to, new, change)
+        assert sums[5] == np.count_nonzero(change)
+        found[known] = change, sums[:5]
+    whole, rest = found[False][0], found[True][0]
+    was, now = ((a > 0) & (a < loss.bound) for a in (share, new))
+    linear = np.where(was, -t * along * cost * y / width, 0.0)
+    np.testing.assert_allclose(whole, linear + rest, rtol=0, atol=1e-14)
+    assert not rest[was & now].any() and rest[was != now].any()
+    assert 3 * np.count_nonzero(rest) < np.count_nonzero(whole)
+    np.testing.assert_array_equal(found[False][1], found[True][1])
+
+
 @every_intercept
 def test_the_matrix_is_that_of_the_curved_samples(intercept):
     """It is never made anew, only changed, and must not drift."""
@@ -275,7 +303,8 @@ def test_polish_ends_on_degenerate_problems(loss, intercept, kind, case):
 def curved_of(problem, chosen, explicit, hard=False):
     """The curved samples as the path keeps them: those chosen have a share inside the box."""
     gram = np.zeros((problem.size, problem.size)) if explicit and problem.kind == "linear" else None
-    curved = Curved(np.zeros(problem.n, dtype=bool), gram, np.zeros(problem.size), hard=hard)
+    diagonal = np.zeros(problem.size) if gram is None and problem.kind == "linear" else None
+    curved = Curved(np.zeros(problem.n, dtype=bool), gram, np.zeros(problem.size), diagonal, hard=hard)
     share = np.where(chosen, 0.5, 0.0)
     curved.update(problem, Play(None, problem.y, problem.cost, share, share, share))
     return curved
@@ -298,7 +327,7 @@ def test_newton_direction_solves_the_bordered_system(intercept, kind, way, seed)
     weights = chosen * problem.cost / width
     gradient, slope_b = rng.normal(size=problem.size), float(rng.normal()) if intercept != "none" else 0.0
     curved = curved_of(problem, chosen, explicit, hard)
-    p, p_b, _ = newton_direction(problem, gradient, slope_b, curved, width)
+    p, p_b, _, _ = newton_direction(problem, gradient, slope_b, curved, width)
 
     g = gradient if kind == "linear" else X.T @ gradient  # as a function, in the space of w
     columns = X if intercept == "none" else np.column_stack([X, np.ones(problem.n)])
@@ -323,7 +352,7 @@ def test_newton_direction_where_nothing_is_near_the_margin():
     problem, _ = make(0, Huber(0.5), "free")
     gradient = np.array([1.0, -2.0, 3.0])
     curved = curved_of(problem, np.zeros(problem.n, dtype=bool), True)
-    p, p_b, _ = newton_direction(problem, gradient, 0.5, curved, 1.0)
+    p, p_b, _, _ = newton_direction(problem, gradient, 0.5, curved, 1.0)
     np.testing.assert_array_equal(p, -gradient)  # the Hessian is the identity
     assert p_b == -1.0  # downhill; the line search says how far
 

@@ -37,6 +37,13 @@ def test_a_square_is_added_to_the_lower_triangle(rows, sign):
     assert np.array_equal(np.triu(work, 1), np.triu(A, 1))
 
 
+@pytest.mark.parametrize("n", [0, 1, 90])
+def test_a_product_reads_the_lower_triangle_only(n):
+    A, x = positive(n) if n else np.zeros((0, 0)), np.random.default_rng(2).standard_normal(2 * n)[::2]
+    product = triangles.multiply(A + np.triu(np.full((n, n), np.nan), 1), x, np.float64(0.5))
+    assert np.allclose(product, 0.5 * A @ x, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("columns", [(), (1,), (5,)])
 @pytest.mark.parametrize("n", [1, 150])
 def test_solutions_solve(columns, n):

@@ -363,6 +363,17 @@ def compress_rows(values, indptr, data, indices):
 
 
 @njit(cache=True, nogil=True)
+def keep_marked(order, mask, found):
+    """Those of `order` that are marked, one behind the other in `found`; returns how many. Without a branch."""
+    count = 0
+    for k in range(order.size):
+        i = np.uint64(order[k])
+        found[count] = i
+        count += mask[i]
+    return count
+
+
+@njit(cache=True, nogil=True)
 def add_squares(rows, picked, scale, out):
     """out_j += sum over k of scale[k] x_ij^2, for CSR rows."""
     for k in range(picked.size):
@@ -525,17 +536,20 @@ SPAN = 512  # samples
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def proximal_shares(margins, along, t, cost, centre, h, tilt, bend, bound, share, y, moved_to, new, change):
+def proximal_shares(margins, along, t, known, cost, centre, h, tilt, bend, bound, share, y, moved_to, new, change):
     """At the margins m_i = margins_i + t along_i, which moved_to gets,  new_i = argmax over a of
-    r(a) - a m_i - h (a - centre_i)^2,  and change_i, that of c_i y_i a_i, with share_i before.
+    r(a) - a m_i - h (a - centre_i)^2,  and change_i, that of c_i y_i a_i, with share_i before. Where those before are
+    inside (0, bound) a_i is linear in t until it meets an end: if that is `known`, change_i is what it is beyond.
 
     Returns  sum c_i times that maximum;  sum c_i l(m_i);  sum c_i (l(m_i) + a_i m_i - r(a_i)), what a_i lacks of being
-    minus the slope at m_i;  sum c_i over the a_i inside (0, bound);  the sum of the changes, and how many are not 0.
+    minus the slope at m_i;  sum c_i over the a_i inside (0, bound);  the sum of the changes, known or not, and how many
+    change_i are not 0.
 
     One short loop for each array that is written, on numbers that are still in the cache: then they vectorise.
     """
     value, losses, lack, inside, turn, count = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     wide, steep = 1.0 / (bend + 2.0 * h), 1.0 / bend if bend > 0.0 else np.inf
+    pace = t * wide if known else 0.0
     for first in range(0, margins.size, SPAN):
         one, last = np.uint64(first), np.uint64(min(first + SPAN, margins.size))
         for i in range(one, last):
@@ -545,6 +559,13 @@ def proximal_shares(margins, along, t, cost, centre, h, tilt, bend, bound, share
         for i in range(one, last):
             change[i] = (new[i] - share[i]) * cost[i] * y[i]
             turn += change[i]
+        if known:
+            for i in range(one, last):
+                was = (share[i] > 0.0) & (share[i] < bound)
+                stays = was & (new[i] > 0.0) & (new[i] < bound)
+                beyond = change[i] + (pace * along[i] * cost[i] * y[i] if was else 0.0)
+                change[i] = 0.0 if stays else beyond
+        for i in range(one, last):
             count += change[i] != 0.0
         for i in range(one, last):
             a, c, short = new[i], cost[i], tilt - moved_to[i]

@@ -243,7 +243,7 @@ def _look(path: KernelPath) -> None:
     path.share, ignored = np.empty(problem.n), np.zeros(problem.n)
     margins = problem.margins(path.scores, path.b)
     facts = (*path.smoothed, ignored, problem.y, margins, path.share, ignored)
-    value, losses = proximal_shares(margins, margins, 0.0, *facts)[:2]
+    value, losses = proximal_shares(margins, margins, 0.0, False, *facts)[:2]
     square = float(path.f @ path.scores)
     norm = 0.5 * square + problem.penalty(path.b)
     path.value, path.primal = norm + value, norm + losses

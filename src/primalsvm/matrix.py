@@ -140,7 +140,12 @@ class Matrix:
 
     def where(self, mask: np.ndarray) -> np.ndarray:
         """The positions of these rows in the order in which they lie in memory."""
-        return self.order[mask[self.order]] if len(self.order) else np.flatnonzero(mask)
+        from .cpu_kernels import keep_marked
+
+        if not len(self.order):
+            return np.flatnonzero(mask)
+        found = np.empty_like(self.order)
+        return found[: keep_marked(self.order, mask, found)]
 
     def gram(self, weights: Array, picked: np.ndarray) -> Array:
         """X[picked]' diag(weights) X[picked]; weights below 0 take rows out of an earlier one.

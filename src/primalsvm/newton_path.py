@@ -37,7 +37,7 @@ movements of margins in place of balls.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from .losses import Array
 from .matrix import ALL, Dense
 from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
-from .triangles import factorise, least_squares, solve_factored, solve_positive
+from .triangles import factorise, least_squares, multiply, solve_factored, solve_positive
 
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients ...
@@ -65,6 +65,8 @@ CLOSE, WORTH = {"tol": 0.3}, {"tol": 0.01, "worth": 0.3}  # ends of conjugate gr
 TOUCH = 0.01  # of the diagonal for the preconditioner where the curved samples are few
 WHOLE = 1e-3  # of P: what a whole step may leave to gain along it
 LIMIT = 1e-15  # of P: a gap that is rounding
+CERTAIN = 1e-8  # of P: a smaller gap is not believed before f_alpha has been summed up anew
+FEW = 0.2  # of the samples: so many changes are picked out before they are summed up
 
 
 @dataclass
@@ -85,7 +87,7 @@ class Play:
 
 @dataclass
 class Curved:
-    """The samples with 0 < a_i < u, and their sums  X' C X  (few features only),  X' C 1  and  1' C 1.
+    """The samples with 0 < a_i < u, and their sums  X' C X  (of many features its diagonal),  X' C 1  and  1' C 1.
 
     The Newton equation has W = C / (bend + 2 h): h may change and the sums stay. Of the first, the lower triangle is.
     """
@@ -93,6 +95,7 @@ class Curved:
     mask: np.ndarray  # (n,)
     gram: Array | None
     pull: Array
+    diagonal: Array | None = None
     total: float = 0.0
     hard: bool = False  # too hard for conjugate gradients, it has turned out
 
@@ -107,13 +110,16 @@ class Curved:
         changed = changed[:count]
         if count > 0.7 * curved:  # then it is cheaper to begin anew
             changed = np.flatnonzero((play.share > 0.0) & (play.share < bound))
-            self.gram = None if self.gram is None else np.zeros_like(self.gram)
-            self.pull = np.zeros_like(self.pull)
+            self.gram, self.pull, self.diagonal = (
+                None if sums is None else np.zeros_like(sums) for sums in (self.gram, self.pull, self.diagonal)
+            )
         if len(changed):
             picked = changed if play.picked is None else play.picked[changed]
             cost = np.where(self.mask[picked], play.cost[changed], -play.cost[changed])
             if self.gram is not None:
                 problem.X.add_gram(self.gram, cost, picked)  # type: ignore[attr-defined]
+            if self.diagonal is not None:
+                self.diagonal += problem.X.diagonal(cost, picked)  # type: ignore[attr-defined]
             if problem.intercept != "none":
                 self.pull += problem.adjoint(cost, picked)
         return len(changed) / problem.n
@@ -139,6 +145,8 @@ class NewtonPath:
     primal: float = np.inf
     newton: float = np.inf  # Newton's part of the gap ...
     lack: float = np.inf  # ... and the stages'
+    inside: float = 0.0  # sum c_i over the curved samples in play
+    derived: bool = False  # f_alpha is, in part, from products that the Newton equation had
     steps: int = 0  # in this stage
     moved: float = np.inf  # how far a margin has moved in this stage, at most
     best: float = np.inf  # the least gap so far
@@ -197,7 +205,8 @@ def begin_path(
     play = Play(None, problem.y, problem.cost, centre, margins, np.zeros(problem.n))
     nothing = np.zeros(problem.size)
     gram = np.zeros((problem.size, problem.size)) if is_explicit(problem) else None
-    curved = Curved(np.zeros(problem.n, dtype=bool), gram, np.zeros(problem.size))
+    diagonal = np.zeros(problem.size) if gram is None and problem.kind == "linear" else None
+    curved = Curved(np.zeros(problem.n, dtype=bool), gram, np.zeros(problem.size), diagonal)
     path = NewtonPath(f, b, h, play, np.zeros(problem.n), nothing, 0.0, (nothing, 0.0, 0.0), problem.cost, curved)
     path.passes = passes
     _look(problem, path)
@@ -248,6 +257,8 @@ def advance(problem: Problem, path: NewtonPath) -> None:
     if path.stage_done:
         _next_stage(problem, path)
     _newton_step(problem, path)
+    if path.derived and path.gap <= CERTAIN * path.primal:
+        _sum_up(problem, path)
     if path.gap <= max(0.5 * path.tol * path.primal, 1e-4 * path.seen, LIMIT * path.primal):
         _bring_back(problem, path)
     if path.stage_done:
@@ -328,8 +339,13 @@ def _bring_back(problem: Problem, path: NewtonPath) -> None:
     path.seen = path.gap
 
 
-def _look(problem: Problem, path: NewtonPath, along: Array | None = None, t: float = 0.0) -> None:
-    """Move the margins by t along, and set everything that follows from f, b, the margins and the centre."""
+def _look(
+    problem: Problem, path: NewtonPath, along: Array | None = None, t: float = 0.0, image: Array | None = None
+) -> None:
+    """Move the margins by t along, and set everything that follows from f, b, the margins and the centre.
+
+    With `image`, what f_alpha loses by a step of t = 1 if no sample changes sides, only those that do are summed up.
+    """
     from .cpu_kernels import proximal_shares
 
     loss, play = problem.loss, path.play
@@ -342,23 +358,45 @@ def _look(problem: Problem, path: NewtonPath, along: Array | None = None, t: flo
             array[begin:end] for array in (*before, play.y, play.cost, play.centre, play.margins, play.share, change)
         )
         smoothed = cost, centre, path.h, loss.tilt, loss.bend, loss.bound
-        return proximal_shares(old, direction, t, *smoothed, a, y, now, new, turned)
+        return proximal_shares(old, direction, t, image is not None, *smoothed, a, y, now, new, turned)
 
     value, losses, lack, inside, turn, moved = _sum_over_samples(problem, len(change), work)
-    path.f_alpha = path.f_alpha + problem.adjoint(change, play.picked)
+    changed = play.picked
+    if moved < FEW * len(change) and problem.has_rows:
+        some = np.flatnonzero(change != 0.0)  # of booleans, that is ten times as fast
+        change, changed = change[some], some if play.picked is None else play.picked[some]
+    path.f_alpha = path.f_alpha + problem.adjoint(change, changed)
+    if image is not None:
+        path.f_alpha -= t * image
+        path.derived = True
     path.balance += turn
     path.passes += moved / problem.n
     rest, rest_balance, rest_gain = path.rest
     outside = rest_gain - problem.inner(rest, path.f) - rest_balance * path.b if rest.any() else rest_gain
     norm = 0.5 * problem.inner(path.f, path.f) + problem.penalty(path.b)
     path.value, path.primal, path.lack = norm + outside + value, norm + outside + losses, max(lack, 0.0)
+    path.inside = inside
+    _measure(problem, path)
+
+
+def _measure(problem: Problem, path: NewtonPath) -> None:
+    """Newton's part of the gap, and whether it is small enough for this stage."""
     off = path.f - path.f_alpha
     path.newton = max(0.5 * problem.inner(off, off), 0.0)
     if problem.intercept == "penalized":
         path.newton += problem.penalty(path.b - problem.intercept_scaling**2 * path.balance)
-    elif problem.intercept == "free" and inside > 0:  # what a step in b alone would gain
-        path.newton += 0.5 * path.balance * path.balance * (loss.bend + 2 * path.h) / inside
+    elif problem.intercept == "free" and path.inside > 0:  # what a step in b alone would gain
+        path.newton += 0.5 * path.balance * path.balance * (problem.loss.bend + 2 * path.h) / path.inside
     path.stage_done = path.newton <= max(SETTLED * path.lack, (SETTLED * path.tol + LIMIT) * path.primal)
+
+
+def _sum_up(problem: Problem, path: NewtonPath) -> None:
+    """f_alpha anew, from all samples in play."""
+    play = path.play
+    path.f_alpha = path.rest[0] + problem.adjoint(play.y * play.cost * play.share, play.picked)
+    path.derived = False
+    path.passes += np.count_nonzero(play.share) / problem.n
+    _measure(problem, path)
 
 
 def _sum_over_samples(problem: Problem, count: int, work: Callable[[int, int], tuple[float, ...]]) -> tuple[float, ...]:
@@ -372,7 +410,7 @@ def _newton_step(problem: Problem, path: NewtonPath) -> None:
     weight = _intercept_weight(problem)
     path.passes += path.curved.update(problem, play)
     slope_b = weight * path.b - path.balance if problem.intercept != "none" else 0.0
-    p, p_b, cost = newton_direction(problem, path.f - path.f_alpha, slope_b, path.curved, loss.bend + 2 * path.h)
+    p, p_b, cost, image = newton_direction(problem, path.f - path.f_alpha, slope_b, path.curved, loss.bend + 2 * path.h)
     p_scores = problem.scores(p, play.picked)
     if p_b:
         p_scores += p_b
@@ -381,14 +419,14 @@ def _newton_step(problem: Problem, path: NewtonPath) -> None:
     linear = problem.inner(path.f - rest, p) + (weight * path.b - rest_balance) * p_b
     quadratic = problem.inner(p, p) + weight * p_b * p_b
     t = _search(problem, path, change, linear, quadratic) if quadratic > 0 or (p_b and not p.any()) else 0.0
-    kept = ("f", "b", "value", "primal", "newton", "lack", "f_alpha", "balance")
+    kept = ("f", "b", "value", "primal", "newton", "lack", "f_alpha", "balance", "inside", "derived")
     before = {name: getattr(path, name) for name in kept}
     margins, share = play.margins, play.share
     path.f, path.b = path.f + t * p, path.b + t * p_b
     path.steps += 1
     path.moved += abs(t) * max(float(np.max(change, initial=0.0)), -float(np.min(change, initial=0.0)))
     path.passes += cost + len(play.margins) / problem.n
-    _look(problem, path, change, t)
+    _look(problem, path, change, t, image)
     level = path.value - 1e-12 * abs(path.value)
     better = path.value < before["value"] or (level < before["value"] and path.newton < 0.9 * before["newton"])
     if not (better and path.primal >= 0.0):  # the step was noise; or a kernel matrix not quite positive misled it
@@ -430,10 +468,15 @@ def _search(problem: Problem, path: NewtonPath, change: Array, linear: float, qu
     return newton_in_bracket(slope, lambda t, first, second: abs(first) <= 1e-4 * abs(begin))
 
 
-def newton_direction(
-    problem: Problem, gradient: Array, slope_b: float, curved: Curved, width: float
-) -> tuple[Array, float, float]:
-    """(p, p_b, passes it took) solving the Newton equation with W = C / width over the curved samples."""
+class Direction(NamedTuple):
+    f: Array
+    b: float
+    passes: float
+    image: Array | None  # X' W (X f + b), where the equation's solution came with it
+
+
+def newton_direction(problem: Problem, gradient: Array, slope_b: float, curved: Curved, width: float) -> Direction:
+    """The solution of the Newton equation with W = C / width over the curved samples."""
     stiffness = _intercept_weight(problem) + curved.total / width
     has_intercept = problem.intercept != "none" and stiffness > 0
     rhs, v = -gradient, curved.pull / width
@@ -446,13 +489,14 @@ def newton_direction(
         matrix, right = partial(_newton_matrix, curved.gram, width, X.metric, u), X.to_gram(rhs)
         hessian = matrix()
         p = X.from_gram(solve_factored(hessian, right) if factorise(hessian) else least_squares(matrix(), right))
+        image = multiply(curved.gram, p, 1.0 / width) if X.metric is None else None
     else:
-        p, passes = _by_samples(problem, rhs, curved, width, v, stiffness if has_intercept else 0.0)
+        p, passes, image = _by_samples(problem, rhs, curved, width, v, stiffness if has_intercept else 0.0)
     if has_intercept:
         p_b = -(slope_b + problem.inner(v, p)) / stiffness
     else:  # without curvature in b, the line search alone says how far
         p_b = -float(np.sign(slope_b)) if problem.intercept != "none" else 0.0
-    return p, p_b, passes
+    return Direction(p, p_b, passes, image if image is None or not p_b else image + v * p_b)
 
 
 def _newton_matrix(gram: Array, width: float, metric: Array | None, u: Array | None) -> Array:
@@ -469,13 +513,13 @@ def _newton_matrix(gram: Array, width: float, metric: Array | None, u: Array | N
 
 def _by_samples(
     problem: Problem, rhs: Array, curved: Curved, width: float, v: Array, stiffness: float
-) -> tuple[Array, float]:
-    """(p, passes it took): the Newton equation without a matrix of the features."""
+) -> tuple[Array, float, Array | None]:
+    """(p, passes it took, X' W X p if known): the Newton equation without a matrix of the features."""
     picked = problem.where(curved.mask)
     weights = problem.cost[picked] / width
     few = len(picked) <= problem.size  # the matrix is the identity but for as many directions as there are samples
     if curved.hard and 0 < len(picked) <= DIRECT and few and problem.kind == "linear":
-        return _by_woodbury(problem, rhs, picked, weights, v, stiffness), 3 * len(picked) / problem.n
+        return _by_woodbury(problem, rhs, picked, weights, v, stiffness), 3 * len(picked) / problem.n, None
     products = 0
 
     def apply(p):
@@ -486,15 +530,17 @@ def _by_samples(
 
     # scaling the features helps where the samples determine them all; a little of it where they do not
     diagonal: Array | float = 1.0
-    if isinstance(problem, LinearProblem):
-        diagonal = problem.X.diagonal(weights, picked)
-        if stiffness:
-            diagonal = np.maximum(diagonal - v * v / stiffness, 0.0)
-        diagonal = 1.0 + (TOUCH if few else 1.0) * diagonal
+    if curved.diagonal is not None:
+        diagonal = curved.diagonal / width - (v * v / stiffness if stiffness else 0.0)
+        diagonal = 1.0 + (TOUCH if few else 1.0) * np.maximum(diagonal, 0.0)
     ends = WORTH if few else CLOSE
-    p = conjugate_gradient(apply, rhs, problem.inner, lambda r: r / diagonal, steps=CG_STEPS, **ends)
+    residual = rhs.copy()
+    p = conjugate_gradient(apply, rhs, problem.inner, lambda r: r / diagonal, steps=CG_STEPS, residual=residual, **ends)
     curved.hard |= products >= CG_STEPS
-    return p, products * len(picked) / problem.n
+    image = rhs - residual - p
+    if stiffness:
+        image += v * (problem.inner(v, p) / stiffness)
+    return p, products * len(picked) / problem.n, image
 
 
 def _by_woodbury(problem: Problem, rhs: Array, picked: np.ndarray, weights: Array, v: Array, stiffness: float) -> Array:
@@ -520,14 +566,16 @@ def conjugate_gradient(
     tol: float = 1e-3,
     worth: float = 0.0,
     steps: int = 250,
+    residual: Array | None = None,
 ) -> Array:
     """Solve apply(x) = rhs, where apply is symmetric and positive in `inner`; `precondition` too, nearly its inverse.
 
     Ends when the residual has fallen to `tol` of the first one; or when step k has added less than worth / k to what
     1/2 <x, apply(x)> - <rhs, x> has fallen by (Nash & Sofer 1990): then the rest is better left to the next equation.
+    An array for the residual, rhs at first, gets  rhs - apply(x).
     """
     x = np.zeros_like(rhs)
-    residual = rhs.copy()
+    residual = rhs.copy() if residual is None else residual
     scaled = residual if precondition is None else precondition(residual)
     direction = scaled.copy()
     size = start = inner(residual, scaled)

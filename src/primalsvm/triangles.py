@@ -48,6 +48,13 @@ def add_square(A: Array, block: Array, scale: float = 1.0) -> None:
     _call("dsyrk", "U", "N", n, m, scale, block, max(n, 1), 1.0, A, max(n, 1))
 
 
+def multiply(A: Array, x: Array, scale: float = 1.0) -> Array:
+    """scale A x of a symmetric A, given by its lower triangle."""
+    n, out = len(A), np.zeros(len(A))
+    _call("dsymv", "U", n, float(scale), A, max(n, 1), np.ascontiguousarray(x), 1, 0.0, out, 1)
+    return out
+
+
 def factorise(A: Array) -> bool:
     """L with L L' = A in the place of A's lower triangle, the diagonal included; what is above it stays as it is.
 
