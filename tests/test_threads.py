@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, newton_path, solve
 from primalsvm import matrix as storage
 from primalsvm.matrix import as_matrix
-from primalsvm.solvers import DualCoordinateAscent, Newton, explain_choice
+from primalsvm.solvers import DualCoordinateAscent, Newton, choose_solver, explain_choice
 from primalsvm.solvers import dual_coordinate_ascent as ascent
 
 LOSSES = [Hinge(), SquaredHinge(), Huber(0.3)]
@@ -150,6 +150,21 @@ def test_auto_says_what_it_chose_and_why(n, d, chosen, why, capsys):
     assert explain_choice(problem) == why
 
 
+@pytest.mark.parametrize("d, at_1e_6", [(40, "newton"), (1500, "dual_coordinate_ascent")])
+def test_auto_takes_a_matrix_sooner_where_more_digits_are_wanted(d, at_1e_6):
+    """Passes go on with each digit, a matrix gives them at once; where there is none, both go on."""
+    X = sp.random(3000, d, 8 / d, format="csr", rng=np.random.default_rng(0), data_rvs=np.ones)
+    y = np.where(np.arange(3000) % 2, 1.0, -1.0)
+    problem = LinearProblem(y, np.full(3000, 0.3 / 8), SquaredHinge(), X=as_matrix(X))
+    assert choose_solver(problem).name == choose_solver(problem, 0.1).name == "dual_coordinate_ascent"
+    assert choose_solver(problem, 1e-6).name == at_1e_6
+    assert explain_choice(problem, 1e-6).startswith(at_1e_6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LinearSVC(C=0.3 / 8, tol=1e-6, max_iter=1, fit_intercept=False).fit(X, y)
+    assert model.solver_.name == at_1e_6
+
+
 # --- what the ascent believes, averages and hands over ----------------------------------------------------------------
 
 
@@ -198,7 +213,7 @@ def test_they_take_turns_and_keep_the_best_of_both(loss, intercept, monkeypatch)
     problem = LinearProblem(y, np.full(len(y), 1000.0), loss, intercept, X=as_matrix(X))
     solver = DualCoordinateAscent()
     state = solver.init(problem)
-    state.tol = 1e-9
+    state.tol, state.turn = 1e-9, 8.0  # too short for either alone
     turns, primal, dual = [], np.inf, -np.inf
     for _ in range(400):
         solver.step(problem, state)

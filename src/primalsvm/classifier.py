@@ -279,7 +279,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         return {"y": part.y, "cost": cost, "loss": make_loss(self.loss), "intercept": intercept}
 
     def _make_solver(self, problem: Problem) -> Solver:
-        solver = make_solver(self.solver, problem)
+        solver = make_solver(self.solver, problem, self.tol)
         if self.random_state is not None and is_dataclass(solver) and hasattr(solver, "seed"):
             solver = replace(solver, seed=int(check_random_state(self.random_state).randint(2**31)))
         return solver
@@ -405,7 +405,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
 
     def _tell(self, problem: Problem, data: Prepared) -> None:
         """What verbose=1 says before the fit."""
-        chosen = explain_choice(problem) if self.solver == "auto" else f"{self.solver_.name}, as asked for"
+        chosen = explain_choice(problem, self.tol) if self.solver == "auto" else f"{self.solver_.name}, as asked for"
         print(f"[{type(self).__name__}] solver: {chosen}", flush=True)
 
     def _solve_all(self, data: Prepared, first: Problem, starts: list[Start | None], free_work: float) -> list[Result]:

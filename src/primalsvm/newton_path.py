@@ -110,9 +110,9 @@ class Curved:
         changed = changed[:count]
         if count > 0.7 * curved:  # then it is cheaper to begin anew
             changed = np.flatnonzero((play.share > 0.0) & (play.share < bound))
-            self.gram, self.pull, self.diagonal = (
-                None if sums is None else np.zeros_like(sums) for sums in (self.gram, self.pull, self.diagonal)
-            )
+            self.gram = None if self.gram is None else np.zeros_like(self.gram)
+            self.diagonal = None if self.diagonal is None else np.zeros_like(self.diagonal)
+            self.pull = np.zeros_like(self.pull)
         if len(changed):
             picked = changed if play.picked is None else play.picked[changed]
             cost = np.where(self.mask[picked], play.cost[changed], -play.cost[changed])

@@ -156,7 +156,7 @@ class _Course:
         with one_blas_thread():
             data = model._prepare(self.X, self.y, None)
             problem = model._problem(data, data.parts[0])
-        self.auto, self.parts = choose_solver(problem).name, len(data.parts)
+        self.auto, self.parts = choose_solver(problem, model.tol).name, len(data.parts)
         self.classes, self.n = data.classes, data.n
         rows = self._few(data.labels)
         X = data.X[rows][:, rows] if getattr(model, "kernel", None) == "precomputed" else data.X[rows]

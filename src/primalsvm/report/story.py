@@ -141,4 +141,4 @@ def _why(inner, X, y, sample_weight) -> str:
         return f"{name}, chosen by solver='auto'"
     fresh = copy(inner)  # validation sets attributes
     data = fresh._prepare(X, y, sample_weight)
-    return explain_choice(fresh._problem(data, data.parts[0]))
+    return explain_choice(fresh._problem(data, data.parts[0]), inner.tol)

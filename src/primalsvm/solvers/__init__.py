@@ -17,7 +17,10 @@ from .projected_gradient import ProjectedGradient
 from .smo import SMO
 from .subgradient import Subgradient
 
-LIGHT = {True: 1.5, False: 2.0}  # mean of c |x|^2, below which passes over sparse rows win: smooth losses, the hinge
+# mean of c |x|^2 below which passes over sparse rows win, for smooth losses and the hinge ...
+LIGHT = {True: 1.5, False: 2.0}  # ... where second order means conjugate gradients,
+LIGHT_EXPLICIT = {True: 0.6, False: 2.0}  # and where it means a matrix, at a usual tol: that gives six digits for
+USUAL_TOL, FALL = 1e-3, 0.25  # little more than three, while passes go on; so these fall as tol to this power
 
 __all__ = [
     "SMO",
@@ -36,29 +39,29 @@ __all__ = [
 ]
 
 
-def make_solver(solver: str | Solver, problem: Problem | None = None) -> Solver:
+def make_solver(solver: str | Solver, problem: Problem | None = None, tol: float = USUAL_TOL) -> Solver:
     """A solver by name or as an object; "auto" chooses one for the problem."""
     if isinstance(solver, Solver):
         return solver
     if isinstance(solver, str) and solver == "auto":
-        return choose_solver(problem) if problem is not None else DualCoordinateAscent()
+        return choose_solver(problem, tol) if problem is not None else DualCoordinateAscent()
     if isinstance(solver, str) and solver in Solver.registry:
         return Solver.registry[solver]()
     raise ValueError(f"solver must be auto, one of {', '.join(Solver.registry)}, or a Solver object, got {solver!r}.")
 
 
-def choose_solver(problem: Problem) -> Solver:
+def choose_solver(problem: Problem, tol: float = USUAL_TOL) -> Solver:
     """Second order where a Hessian of the features is cheap or well determined; else a pass at a time."""
-    return _choose(problem)[0]
+    return _choose(problem, tol)[0]
 
 
-def explain_choice(problem: Problem) -> str:
+def explain_choice(problem: Problem, tol: float = USUAL_TOL) -> str:
     """What choose_solver takes and why, in one line."""
-    solver, why = _choose(problem)
+    solver, why = _choose(problem, tol)
     return f"{solver.name}: {why}"
 
 
-def _choose(problem: Problem) -> tuple[Solver, str]:
+def _choose(problem: Problem, tol: float) -> tuple[Solver, str]:
     n, d = problem.n, problem.size
     if isinstance(problem, KernelProblem) and problem.K.cheap and problem.loss.smooth:
         return ConjugateGradient(), "products with this kernel matrix are cheap, and the loss is smooth"
@@ -71,10 +74,10 @@ def _choose(problem: Problem) -> tuple[Solver, str]:
     if d <= EXPLICIT and 100 * problem.entries < FREE_WORK:  # solved as far as float64 goes, which is many passes
         return Newton(), f"a small problem, and a matrix of its {d} features is cheap"
     # c |x|^2 is how far a single alpha_i can move its own margin: where that is little, few passes settle everything
-    if (
-        isinstance(problem.X, Sparse)
-        and float(np.mean(problem.cost * problem.squared_norms)) < LIGHT[problem.loss.smooth]
-    ):
+    light = LIGHT[problem.loss.smooth]
+    if d <= EXPLICIT:
+        light = LIGHT_EXPLICIT[problem.loss.smooth] * min(tol / USUAL_TOL, 1.0) ** FALL
+    if isinstance(problem.X, Sparse) and float(np.mean(problem.cost * problem.squared_norms)) < light:
         return DualCoordinateAscent(), "sparse, and C is small for the length of the rows"
     if d <= EXPLICIT:
         return Newton(), f"a matrix of the {d} features is cheap"
