@@ -25,6 +25,7 @@ Saunders, Wright (1990).
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -75,14 +76,15 @@ class KernelRows:
         out[picked] = v
         return self.K.matvec(out)
 
-    def block(self, rows: np.ndarray, cols: np.ndarray) -> Array:
+    def block(self, rows: np.ndarray, cols: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+        from .cpu_kernels import gather_block
+
         self.entries += len(rows) * len(cols)
-        if self._hold(rows):
-            if 2 * len(cols) < self.n:
-                return self.values[np.ix_(self.place[rows], cols)].astype(np.float64, copy=False)
-            whole = np.take(self.values, self.place[rows], axis=0)  # twice as fast as both at once
-            return np.take(whole, cols, axis=1).astype(np.float64, copy=False)
-        return self.K.block(rows, cols)
+        if not self._hold(rows):
+            return self.K.block(rows, cols).astype(dtype, copy=False)
+        out: np.ndarray = np.empty((len(rows), len(cols)), dtype=dtype)
+        gather_block(self.values, self.place[rows], cols, out)
+        return out
 
     def _hold(self, picked: np.ndarray) -> bool:
         """Have these rows at hand; False where they do not fit."""

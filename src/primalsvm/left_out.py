@@ -227,7 +227,7 @@ class _Samples:
 
     def __init__(self, problem: Problem, rows: Any, S: np.ndarray):
         self.rows, self.S, self.free = rows, S, problem.intercept == "free"
-        self.dtype = np.dtype(np.float64)  # of matrices
+        self.dtype: Any = np.float64  # of matrices
         self.ridge = problem.loss.bend / problem.cost[S]
         self.shift = problem.intercept_scaling**2 if problem.intercept == "penalized" else 0.0
         if self.free:
@@ -238,7 +238,7 @@ class _Samples:
         self.loose = 1.0 / float(np.sum(self.u)) if self.free and len(S) else 0.0  # of b
 
     def block(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        out = self.rows.block(rows, cols).astype(self.dtype, copy=False)
+        out = self.rows.block(rows, cols, self.dtype)
         out += self.shift
         return out
 
@@ -248,19 +248,18 @@ class _Samples:
         In float32 where A is large and D keeps its condition small: what that costs of a score is a hundred times less
         than what a model with tol=1e-3 is off by itself.
         """
-        given, least = self.ridge, 0.0
+        size, given, trace = len(self.S), self.ridge, float(np.sum(self.rows.diagonal[self.S] + self.shift))
+        least = (self.rows.accuracy + (size + 1) * EPS) * trace
+        if not size:
+            return np.zeros((0, 0))
         for _ in range(RAISES):
-            A = self.block(self.S, self.S)
-            if not len(A):
-                return A
-            least = least or (self.rows.accuracy + (len(A) + 1) * EPS) * float(np.trace(A))
             self.ridge = np.maximum(given, least)
+            tame = EPS32 * (trace + float(np.sum(self.ridge))) <= SLIGHT * float(np.min(self.ridge))
+            self.dtype = np.float32 if size >= MANY and tame else np.float64
+            A = self.block(self.S, self.S)
             A[np.diag_indices_from(A)] += self.ridge
-            if len(A) >= MANY and EPS32 * float(np.trace(A)) <= SLIGHT * float(np.min(self.ridge)):
-                A = A.astype(np.float32)
-            L, failed = (spotrf if A.dtype == np.float32 else dpotrf)(A.T, lower=1, clean=1, overwrite_a=1)
+            L, failed = (dpotrf if self.dtype == np.float64 else spotrf)(A.T, lower=1, clean=1, overwrite_a=1)
             if not failed:
-                self.dtype = L.dtype
                 return invert_triangle(L)
             least = max(100 * least, EPS * float(np.min(self.ridge)))
         raise ValueError("the kernel matrix of the curved samples is not positive, even with a ridge.")
@@ -460,12 +459,12 @@ class _Products:
     def features(self, picked: np.ndarray) -> Any:
         return _plain((self.X.G if isinstance(self.X, Mapped) else self.X).take(picked))
 
-    def block(self, rows: np.ndarray, cols: np.ndarray) -> Array:
+    def block(self, rows: np.ndarray, cols: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
         if self.last is None or self.last[0] is not cols:
             self.last = (cols, self.own(cols))
         theirs = self.last[1]
         product = (theirs if rows is cols else self.own(rows)) @ theirs.T
-        return product if isinstance(product, np.ndarray) else product.toarray()
+        return (product if isinstance(product, np.ndarray) else product.toarray()).astype(dtype, copy=False)
 
 
 def _plain(X: Matrix) -> Any:
