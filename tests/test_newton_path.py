@@ -297,6 +297,22 @@ def test_polish_ends_on_degenerate_problems(loss, intercept, kind, case):
     assert best * (1 - 1e-6) <= bound <= best
 
 
+@pytest.mark.parametrize(
+    "seed, loss, intercept",
+    [(4, SquaredHinge(), "penalized"), (26, Huber(0.5), "penalized"), (52, Huber(0.5), "penalized")],
+    ids=str,
+)
+def test_a_smooth_path_ends_where_rounding_stops_it(seed, loss, intercept):
+    """With f_alpha from products: summing it up anew must not take back that a stage is done."""
+    problem, _ = make(seed, loss, intercept, "kernel", C=1e3)
+    path = begin_path(problem, np.zeros(problem.size))
+    for _ in range(1000):
+        advance(problem, path)
+        if path.ended:
+            return
+    pytest.fail("a thousand steps on ten samples, and no end")
+
+
 # --- the Newton equation ----------------------------------------------------------------------------------------------
 
 

@@ -257,8 +257,6 @@ def advance(problem: Problem, path: NewtonPath) -> None:
     if path.stage_done:
         _next_stage(problem, path)
     _newton_step(problem, path)
-    if path.derived and path.gap <= CERTAIN * path.primal:
-        _sum_up(problem, path)
     if path.gap <= max(0.5 * path.tol * path.primal, 1e-4 * path.seen, LIMIT * path.primal):
         _bring_back(problem, path)
     if path.stage_done:
@@ -377,6 +375,11 @@ def _look(
     path.value, path.primal, path.lack = norm + outside + value, norm + outside + losses, max(lack, 0.0)
     path.inside = inside
     _measure(problem, path)
+    if path.derived and path.gap <= CERTAIN * path.primal:
+        path.f_alpha = path.rest[0] + problem.adjoint(play.y * play.cost * play.share, play.picked)
+        path.passes += np.count_nonzero(play.share) / problem.n
+        path.derived = False
+        _measure(problem, path)
 
 
 def _measure(problem: Problem, path: NewtonPath) -> None:
@@ -388,15 +391,6 @@ def _measure(problem: Problem, path: NewtonPath) -> None:
     elif problem.intercept == "free" and path.inside > 0:  # what a step in b alone would gain
         path.newton += 0.5 * path.balance * path.balance * (problem.loss.bend + 2 * path.h) / path.inside
     path.stage_done = path.newton <= max(SETTLED * path.lack, (SETTLED * path.tol + LIMIT) * path.primal)
-
-
-def _sum_up(problem: Problem, path: NewtonPath) -> None:
-    """f_alpha anew, from all samples in play."""
-    play = path.play
-    path.f_alpha = path.rest[0] + problem.adjoint(play.y * play.cost * play.share, play.picked)
-    path.derived = False
-    path.passes += np.count_nonzero(play.share) / problem.n
-    _measure(problem, path)
 
 
 def _sum_over_samples(problem: Problem, count: int, work: Callable[[int, int], tuple[float, ...]]) -> tuple[float, ...]:
