@@ -222,15 +222,17 @@ class Dense(Matrix):
         self.block = BLOCK_ROWS
         self.matvec_terms = values.shape[1]
 
+    # BLAS is faster where rows are long. Short ones are all about memory, and its calls take turns on Python's lock.
     def matvec(self, w, picked=None):
-        if picked is not None or self.dtype != np.float64:
+        if picked is not None or self.dtype != np.float64 or self.shape[1] <= NARROW:
             return super().matvec(w, picked)
         out = np.empty(self.shape[0])
         in_parts(self._cuts(len(out)), lambda begin, end: np.dot(self.values[begin:end], w, out=out[begin:end]))
         return out
 
     def transpose_matvec(self, a, picked=None):
-        if picked is not None or self.dtype != np.float64 or 2 * np.count_nonzero(a) < len(a):
+        few = picked is not None or self.shape[1] <= NARROW or 2 * np.count_nonzero(a) < len(a)
+        if few or self.dtype != np.float64:
             return super().transpose_matvec(a, picked)
 
         def work(begin: int, end: int) -> Array:
