@@ -262,7 +262,8 @@ def certificate(
     max_seconds: float = np.inf,
 ) -> Certificate:
     """Judge the model (f, b), with the dual point alpha if there is one. Without a b, the best one is f's; with `any_b`
-    it is too, where b leaves a relative gap above `tol`. With None in its place no other b is looked at.
+    it is too, where b leaves a relative gap above `tol`. With None in its place no other b is looked at, and no other
+    alpha but the one given.
 
     Without an alpha, or where the one given leaves a relative gap above `tol`, the margins suggest another. For the
     hinge that can be hopeless although the model is good, so with `deep` it is then polished until the looseness of
@@ -289,7 +290,8 @@ def certificate(
         if any_b and there[0] < primal:
             b, primal, rounding = best_b, *there
     # a kernel's dual point is the model itself as a rule, and another one costs a pass over K
-    if relative_gap(primal, dual) > tol and np.isfinite(primal) and (alpha is None or problem.kind == "linear"):
+    another = alpha is None or (problem.kind == "linear" and any_b is not None)
+    if another and relative_gap(primal, dual) > tol and np.isfinite(primal):
         own = bound_dual(problem, problem.slope_alpha(problem.margins(scores, b)))
         dual, feasible = max((dual, feasible), own, key=lambda pair: pair[0])
     if deep and relative_gap(primal, dual) > tol:
