@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, newton_path, solve
+from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, cpu_kernels, newton_path, solve
 from primalsvm import matrix as storage
 from primalsvm.matrix import as_matrix
 from primalsvm.solvers import DualCoordinateAscent, Newton, choose_solver, explain_choice
@@ -69,15 +69,84 @@ def test_the_dual_never_falls_and_the_sums_stay_true(block, intercept, loss, den
         assert len(set(state.active)) == len(state.active) and set(state.active) <= set(range(problem.n))
 
 
+def test_threads_reckon_with_each_other(monkeypatch):
+    """Without their echoes, two threads that mend the same fault of f mend it twice: 47, 56 and 86 passes here."""
+    monkeypatch.setattr(ascent, "MEETINGS", 1)
+    right = cpu_kernels.put_together
+
+    def deaf(w, copies, echo, change):
+        found = right(w, copies, echo, change)
+        echo[:] = 1.0
+        return found
+
+    def passes(threads):
+        problem = text(threads, Hinge(), n=4000)
+        return solve(problem, DualCoordinateAscent(newton=False), tol=1e-4, max_iter=3000).history[-1].passes
+
+    alone, reckoning = passes(1), passes(2)
+    monkeypatch.setattr(cpu_kernels, "put_together", deaf)
+    assert reckoning <= 1.4 * alone <= passes(2)
+
+
 def test_threads_that_are_in_each_others_way_leave_it_to_one(monkeypatch):
-    monkeypatch.setattr(ascent, "IN_STEP", 0.9)
     alone = []
-    for dense in (False, True):
-        problem, solver = text(2, SquaredHinge(), dense=dense), DualCoordinateAscent()
+    for in_step in (0.0, np.inf):
+        monkeypatch.setattr(ascent, "IN_STEP", in_step)
+        problem, solver = text(2, SquaredHinge()), DualCoordinateAscent()
         state = solver.init(problem)
         solver._pass(problem, state)
-        alone.append(state.alone)
+        alone.append(bool(state.alone))
+        before = state.copies.copy()
+        solver._pass(problem, state)
+        assert np.array_equal(before, state.copies) == alone[-1]  # nobody has touched the copies of one that is alone
     assert alone == [False, True]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7])
+def test_what_threads_did_is_put_together(parts):
+    rng = np.random.default_rng(parts)
+    d = 1300  # more than one piece of the loop
+    w, echo, change = rng.standard_normal(d), rng.uniform(1, parts, d + 1), np.empty(d)
+    did = rng.standard_normal((parts, d))
+    did[:, :5] = did[0, :5]  # all the same ...
+    did[:, 5:10] = 0.0  # ... nothing ...
+    did[1:, 10:15] = 0.0  # ... and one alone
+    inner, square = cpu_kernels.put_together(w, w + echo[:d] * did, echo, change)
+    np.testing.assert_allclose(change, did.sum(axis=0), rtol=0, atol=1e-13 * parts)
+    np.testing.assert_allclose([inner, square], [w @ change, change @ change], rtol=1e-12)
+    assert (echo[:d] >= 1).all() and (echo[:d] <= parts).all()
+    np.testing.assert_allclose(echo[:5], parts)
+    np.testing.assert_allclose(echo[5:15], 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e200])
+def test_an_echo_is_a_number_whatever_threads_did(value):
+    echo = np.ones(4)
+    with np.errstate(all="ignore"):
+        cpu_kernels.put_together(np.zeros(3), np.full((2, 3), value), echo, np.empty(3))
+    assert np.isfinite(echo).all() and (echo >= 1).all() and (echo <= 2).all()
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_samples_are_dealt_out_once_and_anew_each_time(parts):
+    visit = np.random.default_rng(0).permutation(10_000)[:7000]
+    hands = []
+    for seed in (1, 2):
+        dealt = [np.empty(len(visit), dtype=np.int64) for _ in range(parts)]
+        each = [d[: cpu_kernels.deal(visit, parts, k, np.uint64(seed), d)] for k, d in enumerate(dealt)]
+        assert sorted(np.concatenate(each)) == sorted(visit)
+        assert all(0.8 * len(visit) < parts * len(mine) < 1.2 * len(visit) for mine in each)
+        assert parts == 1 or not {i // 8 for i in each[0]} & {i // 8 for i in each[1]}  # a cache line has one owner
+        hands.append(each[0])
+    assert parts == 1 or not np.array_equal(*hands)
+
+
+def test_a_short_step_takes_back_the_rest():
+    alpha, before = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 4.0])
+    samples = np.array([2, ~1])
+    cpu_kernels.go_back(samples, before, 0.25, alpha)
+    np.testing.assert_array_equal(samples, [2, 1])
+    np.testing.assert_array_equal(alpha, [1.0, 4.0 + 0.25 * (2.0 - 4.0), 0.25 * 3.0, 4.0])
 
 
 @pytest.mark.parametrize("solver", ["newton", "dual_coordinate_ascent"])

@@ -39,6 +39,10 @@ def row_add(rows, i, scale, w):
     """w += scale x_i"""
 
 
+def row_add_each(rows, i, scale, each, w):
+    """w_j += each_j scale x_ij"""
+
+
 def row_value(rows, i, place):
     """The entry of the sparse row x_i that stands at this place of the arrays."""
 
@@ -146,6 +150,25 @@ def _row_add(rows, i, scale, w):
     def sparse(rows, i, scale, w):
         for k in range(np.uint64(rows.begin[i]), np.uint64(rows.end[i])):
             w[np.uint64(rows.indices[k])] += scale * row_value(rows, i, k)
+
+    return sparse
+
+
+@overload(row_add_each, jit_options=INLINE)
+def _row_add_each(rows, i, scale, each, w):
+    if _is(DenseRows, rows):
+
+        def dense(rows, i, scale, each, w):
+            x = rows.values[i]
+            for j in range(x.size):
+                w[j] += each[j] * scale * x[j]
+
+        return dense
+
+    def sparse(rows, i, scale, each, w):
+        for k in range(np.uint64(rows.begin[i]), np.uint64(rows.end[i])):
+            j = np.uint64(rows.indices[k])
+            w[j] += each[j] * scale * row_value(rows, i, k)
 
     return sparse
 
@@ -659,7 +682,7 @@ def _random_below(x, n):
 TINY = 1e-300
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def shuffle(order, block, seed):
     """Blocks of so many neighbours in random order, and in random order within each: `order` itself, changed."""
     state, n, size = seed[0], np.uint64(order.size), np.uint64(block)
@@ -674,6 +697,23 @@ def shuffle(order, block, seed):
             state, j = _random_below(state, k + one)
             order[begin + k], order[begin + j] = order[begin + j], order[begin + k]
     seed[0] = state
+
+
+OWN = np.uint64(3)  # 2^3 neighbours go to one thread: their alpha_i share a cache line
+
+
+@njit(cache=True, nogil=True)
+def deal(visit, parts, part, seed, mine):
+    """Those samples to visit that are this thread's this time, in their order, into `mine`; returns how many."""
+    count, parts, part = 0, np.uint64(parts), np.uint64(part)
+    for k in range(visit.size):
+        i = visit[k]
+        x = ((np.uint64(i) >> OWN) + seed) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+        if (x >> np.uint64(32)) % parts == part:
+            mine[count] = i
+            count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -694,11 +734,12 @@ def dual_facts(y, cost, squared_norms, reach, bend, bound):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
-def dual_coordinate_pass(rows, stored, facts, tilt, centre, reach, alpha, w, balance, visit, before, limits):
+def dual_coordinate_pass(rows, stored, facts, tilt, centre, reach, echo, alpha, w, balance, visit, before, limits):
     """Each alpha_i of the samples to visit set to its optimum, in their order; those put aside become ~i in `visit`.
 
     w is f's weights and `rows` are X's; or, where `stored`, w is the scores K (alpha y) and `rows` are K's.
     The intercept is  b = centre + reach * balance,  balance = sum alpha_i y_i  (reach = 0: b stays where it is).
+    Where there is an `echo` (d + 1,), w_j and, last, the balance change by so many times what they should.
     limits: [0] and [1] the largest and least projected gradient of this pass; [2] and [3] those of the last one,
     beyond which an alpha_i at its bound is put aside (Hsieh et al. 2008, section 3.2); [4] the sum over the samples
     of c_i l(m_i) + alpha_i m_i - c_i r(alpha_i / c_i) as they were met, which is about the duality gap.
@@ -741,14 +782,59 @@ def dual_coordinate_pass(rows, stored, facts, tilt, centre, reach, alpha, w, bal
             gain += change * (tilt - stiffness * a)
             curve += change * change * stiffness
             alpha[i] = moved
-            total += change * y
-            row_add(rows, i, change * y, w)
+            if echo.size:
+                total += echo[echo.size - 1] * change * y
+                row_add_each(rows, i, change * y, echo, w)
+            else:
+                total += change * y
+                row_add(rows, i, change * y, w)
     balance[0] = total
     limits[0] = high
     limits[1] = low
     limits[4] = lack
     limits[5] = gain
     limits[6] = curve
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+def put_together(w, copies, echo, change):
+    """change = what all threads did to w, each in its copy and echoed. Returns <w, change> and |change|^2.
+
+    And the echoes for the next time: (sum of what they did)^2 / sum of its squares, which is the number of threads
+    where all did the same, and 1 where they had nothing to do with each other. Loops that vectorise.
+    """
+    inner, square, most = 0.0, 0.0, float(copies.shape[0])
+    squares = np.empty(SPAN)
+    for first in range(0, w.size, SPAN):
+        last = min(first + SPAN, w.size)
+        old, total, heard = w[first:last], change[first:last], echo[first:last]
+        size = np.uint64(last - first)
+        total[:] = 0.0
+        squares[:] = 0.0
+        for j in range(size):
+            heard[j] = 1.0 / heard[j]
+        for k in range(copies.shape[0]):
+            copy = copies[k, first:last]
+            for j in range(size):
+                moved = (copy[j] - old[j]) * heard[j]
+                total[j] += moved
+                squares[j] += moved * moved
+        for j in range(size):
+            inner += old[j] * total[j]
+            square += total[j] * total[j]
+            alike = total[j] * total[j] / max(squares[j], TINY)
+            heard[j] = min(alike, most) if alike > 1.0 else 1.0
+    return inner, square
+
+
+@njit(cache=True, nogil=True)
+def go_back(samples, before, scale, alpha):
+    """alpha_i = only `scale` of the way from before; none of the samples is put aside for where it is not."""
+    for k in range(samples.size):
+        i = samples[k]
+        i = i if i >= 0 else ~i
+        samples[k] = i
+        alpha[i] = before[k] + scale * (alpha[i] - before[k])
 
 
 TINY_SCALE = 1e-6

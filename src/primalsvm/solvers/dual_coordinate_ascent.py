@@ -19,7 +19,12 @@ samples share, which slows coordinates down; the curvature of P in b grows as su
 
 Threads work on parts of the active samples, each with its own copy of f, and meet several times a pass. What they did
 is put together with the step that maximises D along the sum of their changes: never worse than before, and the same
-for the same number of threads. Where that step is short they are in each other's way, and one goes on alone.
+for the same number of threads. Two that mend the same fault of f mend it twice, and the step that makes good for that
+is too short for the rest. So each reckons with the others: what it does to f_j it does to its own copy e_j times,
+
+    e_j = (sum_p c_pj)^2 / sum_p c_pj^2            c_p: what thread p did at the last meeting, 1 <= e_j <= threads
+
+as many times as threads were seen to do the same. Where the step stays short even so, one goes on alone.
 
 At large C the last f jitters about the optimum: P is judged at the average of recent ones, times the best factor.
 
@@ -35,7 +40,7 @@ Rockafellar (1976), the method of multipliers on the dual.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -51,9 +56,10 @@ ROUNDS = 10  # passes over the active samples in one step, at most: a call has i
 REFRESH = 100  # passes after which f is summed up again from alpha, against the drift of rounding
 PAGE, CACHE = 4096, 8_000_000  # bytes that the memory fetches at once, and that the processor keeps
 MOST = 8  # neighbours visited together: an ascent in cycles, of blocks too, is slower than one in random order
-MEETINGS = 8  # of the threads in a pass
-PART_ENTRIES, COPIES = 1_500_000, 6  # of X, and times the length of f: what a thread should do between two meetings
-IN_STEP = 0.9  # of the sum of what they did: below, they are in each other's way, and one goes on alone
+MEETINGS = 8  # of the threads in a pass, at most
+PART_ENTRIES, COPIES = 400_000, 10  # of X, and times the length of f: what a thread should do between two meetings
+IN_STEP, NEARLY = 0.6, 0.9  # of the sum of what they did: below, one goes on alone; from which on it is done whole
+NONE = np.zeros(0)  # no echo
 AVERAGE = 16  # passes before averages are taken, and then in windows of a third of all passes
 REACH = 1000  # times mean |x|^2 over sum c |x|^2: a free b may move so far in a pass; further, and it ties all together
 TURN, GROWTH = 25, 1.5  # passes of the first turn, and each turn's length over that of the last one
@@ -86,6 +92,8 @@ class State:
     belief: float = np.inf
     tol: float = 0.0
     alone: bool = False  # one thread is enough
+    copies: Array | None = None  # (threads, d) of f
+    echo: Array | None = None  # (d + 1,) see cpu_kernels.put_together; of the balance the last
     rounds: int = 0  # passes over the active ones
     turn: float = TURN  # length of a turn, in passes ...
     turn_began: float = 0.0
@@ -102,6 +110,18 @@ class State:
     def work_done(self) -> float:
         """Passes over all samples; one over the active ones is a fifth at least, be they ever so few."""
         return max(self.passes, 0.2 * self.rounds)
+
+
+class Visit(NamedTuple):
+    """What a thread visits in a pass."""
+
+    samples: np.ndarray
+    before: Array  # their alpha_i then
+
+    def share(self, meeting: int, meetings: int) -> "Visit":
+        """Those before this meeting and after the last one."""
+        begin, end = (len(self.samples) * k // meetings for k in (meeting, meeting + 1))
+        return Visit(self.samples[begin:end], self.before[begin:end])
 
 
 @dataclass(frozen=True)
@@ -242,16 +262,16 @@ class DualCoordinateAscent(Solver):
         """One pass over the active samples; how many there were."""
         from ..cpu_kernels import shuffle
 
-        visited = len(state.active)
-        shuffle(state.active, state.block, state.seed)
-        parts = 1
+        visited, parts, meetings = len(state.active), 1, 0
         if isinstance(problem, LinearProblem) and not state.alone:
-            chunk = problem.entries / problem.n * visited / MEETINGS
-            parts = max(1, min(problem.X.threads, int(chunk / (PART_ENTRIES + COPIES * problem.size))))
-        if parts > 1:
-            self._together(problem, state, parts)
+            parts = min(problem.X.threads, visited)
+            share = problem.entries / problem.n * visited / max(parts, 1)
+            meetings = min(int(share / (PART_ENTRIES + COPIES * problem.size)), MEETINGS)
+        if parts > 1 and meetings:
+            self._together(problem, state, parts, meetings)
         else:
-            _compiled(problem, state, 0, visited, state.work, state.balance, state.limits)
+            shuffle(state.active, state.block, state.seed)
+            _compiled(problem, state, state.active, state.before, state.work, state.balance, state.limits)
             state.gain += state.limits[5] - 0.5 * state.limits[6]
         state.b = state.centre + state.reach * state.balance[0]
         if problem.intercept == "free":
@@ -274,45 +294,60 @@ class DualCoordinateAscent(Solver):
             return value - b * float(state.balance[0])
         return value - problem.penalty(state.reach * state.balance[0])
 
-    def _together(self, problem: Problem, state: State, parts: int) -> None:
+    def _together(self, problem: Problem, state: State, parts: int, meetings: int) -> None:
         """One pass over the active samples by several threads."""
+        from ..cpu_kernels import go_back, put_together
+
+        guessed = state.copies is None
+        if state.copies is None or state.echo is None or len(state.copies) != parts:
+            state.copies, state.echo = np.empty((parts, problem.size)), np.full(problem.size + 1, float(parts))
+        copies, echo, change, each = state.copies, state.echo, np.empty(problem.size), list(range(parts + 1))
+        visits = in_parts(each, lambda part, _: self._deal(state, parts, part))
+        state.seed[0] += np.uint64(parts)
         sums = np.array([-np.inf, np.inf, 0.0])  # what the parts say in limits[0], [1] and [4]
+        for meeting in range(meetings):
 
-        def work(begin, end):
-            f, balance, limits = state.work.copy(), state.balance.copy(), state.limits.copy()
-            _compiled(problem, state, begin, end, f, balance, limits)
-            f -= state.work
-            return f, balance[0] - state.balance[0], limits
+            def work(part: int, _: int, meeting: int = meeting) -> tuple[float, Array]:
+                f, balance, limits = copies[part], state.balance.copy(), state.limits.copy()
+                f[:] = state.work
+                _compiled(problem, state, *visits[part].share(meeting, meetings), f, balance, limits, echo)
+                return (balance[0] - state.balance[0]) / echo[-1], limits
 
-        cuts = [len(state.active) * k // (MEETINGS * parts) for k in range(MEETINGS * parts + 1)]
-        for meeting in range(0, MEETINGS * parts, parts):
-            mine = cuts[meeting : meeting + parts + 1]
-            done = in_parts(mine, work)
-            change, turn, limits = done[0][0], sum(part[1] for part in done), np.array([part[2] for part in done])
-            for part in done[1:]:
-                change += part[0]
-            # argmax over 0 <= t <= 1 of D along what the threads did
+            turns, limits = map(np.array, zip(*in_parts(each, work), strict=True))
+            turn, squares = float(np.sum(turns)), float(np.sum(turns * turns))
+            inner, square = put_together(state.work, copies, echo, change)
+            echo[-1] = max(turn * turn / squares, 1.0) if squares > 0.0 else echo[-1]
+            # argmax over t >= 0 of D along what the threads did
             b = state.centre + state.reach * state.balance[0]
             slope, bend = float(np.sum(limits[:, 5])), float(np.sum(limits[:, 6]))
-            gain = slope - float(state.work @ change) - b * turn
-            curve = bend + float(change @ change) + state.reach * turn * turn
-            scale = min(max(gain / curve, 0.0), 1.0) if curve > 0.0 else 1.0
+            gain = slope - inner - b * turn
+            curve = bend + square + state.reach * turn * turn
+            scale = max(gain / curve, 0.0) if curve > 0.0 else 1.0
+            state.alone |= scale < IN_STEP and not guessed
+            scale, guessed = scale if scale < NEARLY else 1.0, False
             state.gain += scale * slope - 0.5 * scale * scale * bend
-            state.alone |= scale < IN_STEP
             if scale < 1.0:
-                self._go_back(state, slice(mine[0], mine[-1]), scale)
+
+                def give_way(part: int, _: int, meeting: int = meeting, scale: float = scale) -> None:
+                    go_back(*visits[part].share(meeting, meetings), scale, state.alpha)
+
+                in_parts(each, give_way)
                 change *= scale
             state.work += change
             state.balance += scale * turn
             sums = np.array([max(sums[0], *limits[:, 0]), min(sums[1], *limits[:, 1]), sums[2] + np.sum(limits[:, 4])])
+        state.active = np.concatenate([visit.samples for visit in visits])
         state.limits[[0, 1, 4]] = sums
 
     @staticmethod
-    def _go_back(state: State, those: slice, scale: float) -> None:
-        """Only `scale` of what these visits did; none of them is put aside for where it is not."""
-        members, before = state.active[those], state.before[those]
-        np.maximum(members, ~members, out=members)
-        state.alpha[members] = before + scale * (state.alpha[members] - before)
+    def _deal(state: State, parts: int, part: int) -> Visit:
+        """The samples that this thread has in this pass, in random order."""
+        from ..cpu_kernels import deal, shuffle
+
+        samples = np.empty(len(state.active), dtype=np.int64)
+        samples = samples[: deal(state.active, parts, part, state.seed[0], samples)]
+        shuffle(samples, state.block, state.seed + np.uint64(part + 1))
+        return Visit(samples, np.empty(len(samples)))
 
     def _call_back(self, problem: Problem, state: State, visited: int, close: bool) -> None:
         """Set the limits for the next pass; once the active ones have settled, take back those put aside."""
@@ -371,8 +406,8 @@ def _block(problem: Problem) -> int:
     return 1 if size * problem.n <= CACHE else int(np.clip(PAGE / size, 1, MOST))
 
 
-def _compiled(problem, state, begin, end, work, balance, limits) -> None:
-    """Visit the active samples from begin to end."""
+def _compiled(problem, state, samples, before, work, balance, limits, echo=NONE) -> None:
+    """Visit these samples."""
     from ..cpu_kernels import dual_coordinate_pass
 
     dual_coordinate_pass(
@@ -382,10 +417,11 @@ def _compiled(problem, state, begin, end, work, balance, limits) -> None:
         problem.loss.tilt,
         state.centre,
         state.reach,
+        echo,
         state.alpha,
         work,
         balance,
-        state.active[begin:end],
-        state.before[begin:end],
+        samples,
+        before,
         limits,
     )
