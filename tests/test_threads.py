@@ -72,6 +72,7 @@ def test_the_dual_never_falls_and_the_sums_stay_true(block, intercept, loss, den
 def test_threads_reckon_with_each_other(monkeypatch):
     """Without their echoes, two threads that mend the same fault of f mend it twice: 47, 56 and 86 passes here."""
     monkeypatch.setattr(ascent, "MEETINGS", 1)
+    monkeypatch.setattr(ascent, "LEAP", np.inf)
     right = cpu_kernels.put_together
 
     def deaf(w, copies, echo, change):
@@ -270,7 +271,7 @@ def test_newton_does_what_the_ascent_cannot(loss, intercept):
     alone, helped = (
         solve(problem, DualCoordinateAscent(newton=newton), tol=1e-7, max_iter=90) for newton in (False, True)
     )
-    assert helped.certificate.relative_gap <= 1e-7 < alone.certificate.relative_gap
+    assert helped.certificate.relative_gap <= min(1e-7, 1e-3 * alone.certificate.relative_gap)
 
 
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=lambda loss: loss.name)

@@ -26,6 +26,10 @@ is too short for the rest. So each reckons with the others: what it does to f_j 
 
 as many times as threads were seen to do the same. Where the step stays short even so, one goes on alone.
 
+A few samples can keep a whole ascent waiting: of two that are the same and have different labels, both alpha_i have a
+long way to go, and each step of one undoes most of the other's. So every few passes all go on along what they have
+done since the last time, to the maximum of D on that line; those that leave their boxes go back. It costs O(n + d).
+
 At large C the last f jitters about the optimum: P is judged at the average of recent ones, times the best factor.
 
 Where a turn of passes is not enough, Newton's method (`newton_path`) has the next one, from the best f so far and
@@ -59,10 +63,14 @@ MOST = 8  # neighbours visited together: an ascent in cycles, of blocks too, is 
 MEETINGS = 8  # of the threads in a pass, at most
 PART_ENTRIES, COPIES = 400_000, 10  # of X, and times the length of f: what a thread should do between two meetings
 IN_STEP, NEARLY = 0.6, 0.9  # of the sum of what they did: below, one goes on alone; from which on it is done whole
+EARLY, LEAP = 3.0, 5.0  # passes before the first mark, and between two leaps
+FARTHEST, FINE = 1000.0, 1e-8  # times what they did, at most; belief from which on rounding would leap too
+PEEK = 3.0  # times tol: a belief from which on P is computed; beliefs of a jittering f are too good by half
 NONE = np.zeros(0)  # no echo
-AVERAGE = 16  # passes before averages are taken, and then in windows of a third of all passes
+AVERAGE = 16  # passes of a turn before averages are taken, and then in windows of a third of it
 REACH = 1000  # times mean |x|^2 over sum c |x|^2: a free b may move so far in a pass; further, and it ties all together
 TURN, GROWTH = 25, 1.5  # passes of the first turn, and each turn's length over that of the last one
+LIFT_REACH, LIFTS = 100.0, 4  # times tol: a gap from which so many passes may come down to tol
 UNFINISHED = 2  # times its turn Newton may take for its first stage
 
 
@@ -91,12 +99,15 @@ class State:
     lack: float = 0.0  # the gap as seen during the last pass
     belief: float = np.inf
     tol: float = 0.0
+    mark: Start | None = None  # f and alpha at the last leap ...
+    marked: float = 0.0  # ... which was after so many passes
     alone: bool = False  # one thread is enough
     copies: Array | None = None  # (threads, d) of f
     echo: Array | None = None  # (d + 1,) see cpu_kernels.put_together; of the balance the last
     rounds: int = 0  # passes over the active ones
     turn: float = TURN  # length of a turn, in passes ...
     turn_began: float = 0.0
+    turn_passes: float = 0.0  # passes before the ascent's turn
     began_with: float = np.inf  # ... and the belief half-way through
     path: NewtonPath | None = None  # Newton's, when it has the turn
     best: Start | None = None  # the best f and b of Newton's turns, and the best alpha of the ascent's,
@@ -198,11 +209,16 @@ class DualCoordinateAscent(Solver):
         if problem.kind == "kernel":
             state.f = state.alpha * problem.y
             return
+        if state.passes >= EARLY and state.passes - state.marked >= LEAP and state.belief > FINE:
+            self._leap(problem, state)
         state.f = state.work
         self._average(problem, state)
+        peek = state.passes >= EARLY and state.belief <= PEEK * state.tol
+        if peek:
+            self._peek(problem, state)
         if state.best is not None and state.primal > 0:
             gap = (state.primal - self._dual(problem, state, state.best.b)) / state.primal
-            if gap < state.belief:
+            if gap < state.belief or peek:
                 state.f, state.b, state.belief = state.best.f, state.best.b, gap
         if self.newton and self._is_slow(state):
             self._hand_over(problem, state)
@@ -229,11 +245,13 @@ class DualCoordinateAscent(Solver):
             path = begin_path(problem, state.best.f, state.best.b, state.alpha, 0.5 * state.h)
         state.best, state.primal = Start(path.f, path.b, kept), path.primal
         path.passes += state.passes
+        path.reach = LIFT_REACH if can_lift(problem, path) else 0.0
         state.path, state.turn_began = path, state.passes
 
     def _newton(self, problem: Problem, state: State, path: NewtonPath) -> None:
         path.tol = state.tol
         advance(problem, path)
+        lift(problem, path)
         state.f, state.b, state.alpha = path.f, path.b, path.alpha
         state.belief, state.passes = path.belief, path.passes
         if path.play.picked is None and state.best is not None:
@@ -255,7 +273,8 @@ class DualCoordinateAscent(Solver):
         state.active = state.everyone.copy()
         state.limits[2:4] = np.inf, -np.inf
         state.lack, state.total[:], state.window = 0.0, 0.0, 0
-        state.window_end = max(state.window_end, state.passes + 1)
+        state.turn_passes, state.window_end = state.passes, state.passes + AVERAGE
+        state.mark = None
         state.turn, state.turn_began = GROWTH * state.turn, state.work_done
 
     def _pass(self, problem: Problem, state: State) -> int:
@@ -368,14 +387,15 @@ class DualCoordinateAscent(Solver):
 
     def _average(self, problem: Problem, state: State) -> None:
         """At the end of a window, offer the average of its f where that has the smaller gap."""
-        if state.passes < AVERAGE / 2:
+        done = state.passes - state.turn_passes
+        if done < AVERAGE / 2:
             return
         state.total += state.work
         state.window += 1
         if state.passes < state.window_end:
             return
         f = state.total / state.window
-        state.total[:], state.window, state.window_end = 0.0, 0, max(state.window_end + 1, 4 / 3 * state.passes)
+        state.total[:], state.window, state.window_end = 0.0, 0, state.passes + max(1.0, done / 3)
         margins = problem.margins(problem.scores(f), state.b)
         factor = 1.0
         if problem.intercept == "none":
@@ -387,6 +407,36 @@ class DualCoordinateAscent(Solver):
             state.f, state.belief = factor * f, gap / primal
 
     @staticmethod
+    def _peek(problem: Problem, state: State) -> None:
+        """P itself, for a product. The last f jitters about the optimum: the best of several is worth keeping."""
+        primal = problem.primal(state.f, state.b)
+        if primal < state.primal:
+            kept = None if state.best is None else state.best.alpha
+            state.best, state.primal = Start(state.f.copy(), state.b, kept), primal
+
+    @staticmethod
+    def _leap(problem: Problem, state: State) -> None:
+        """Further along what the passes since the last leap did, to where D is largest."""
+        mark, alpha = state.mark, state.alpha
+        if mark is not None and mark.alpha is not None:
+            did, dw = alpha - mark.alpha, state.work - mark.f
+            far_off = min(_along(problem, state, did, dw).best, FARTHEST)
+            far = alpha + far_off * did
+            to = np.clip(far, 0.0, problem.upper)
+            out = np.flatnonzero(far != to)
+            did, dw = to - alpha, far_off * dw
+            if len(out):  # back into their boxes
+                dw -= problem.adjoint((far[out] - to[out]) * problem.y[out], out)
+            way = _along(problem, state, did, dw)
+            t = min(way.best, 1.0)
+            alpha += t * did
+            state.work += t * dw
+            state.balance += t * way.turn
+            state.gain += t * way.slope - 0.5 * t * t * way.bend
+            state.passes += len(out) / problem.n
+        state.mark, state.marked = Start(state.work.copy(), 0.0, alpha.copy()), state.passes
+
+    @staticmethod
     def _refresh(problem: Problem, state: State) -> None:
         if not state.alpha.any():
             state.f = state.work = np.zeros(problem.size)
@@ -396,6 +446,25 @@ class DualCoordinateAscent(Solver):
         state.work = problem.scores(f) if problem.kind == "kernel" else f
         state.balance[0] = np.sum(state.alpha * problem.y)
         state.gain = problem.dual_gain(state.alpha)
+
+
+class Way(NamedTuple):
+    """D along a change of alpha: where it is largest, its first part slope t - bend t^2 / 2, and sum change_i y_i."""
+
+    best: float
+    slope: float
+    bend: float
+    turn: float
+
+
+def _along(problem: Problem, state: State, change: Array, dw: Array) -> Way:
+    """With dw = sum change_i y_i x_i."""
+    tilt, bend, b = problem.loss.tilt, problem.loss.bend, state.centre + state.reach * float(state.balance[0])
+    share, turn = problem.share(change), float(np.sum(change * problem.y))
+    slope, curve = tilt * float(np.sum(change)) - bend * float(state.alpha @ share), bend * float(change @ share)
+    gain = slope - float(state.work @ dw) - b * turn
+    whole = curve + float(dw @ dw) + state.reach * turn * turn
+    return Way(max(gain / whole, 0.0) if whole > 0.0 else 0.0, slope, curve, turn)
 
 
 def _block(problem: Problem) -> int:
@@ -425,3 +494,27 @@ def _compiled(problem, state, samples, before, work, balance, limits, echo=NONE)
         before,
         limits,
     )
+
+
+# the other way round: what passes of ascent do for Newton's method ----------------------------------------------------
+def can_lift(problem: Problem, path: NewtonPath) -> bool:
+    """Does D lag behind P there? Conjugate gradients leave what P hardly feels, and D most."""
+    return problem.has_rows and problem.kind == "linear" and problem.loss.smooth and path.curved.gram is None
+
+
+def lift(problem: Problem, path: NewtonPath) -> None:
+    """An alpha with a larger D, by a few passes of ascent, where that may be all that is missing."""
+    wanted, gap = path.tol * path.primal, path.gap
+    if path.play.picked is not None or not wanted < min(gap, path.primal - path.dual) or gap > path.reach * wanted:
+        return
+    ascent = DualCoordinateAscent(newton=False)
+    state = ascent.init(problem, Start(path.f, path.b, path.alpha))
+    for _ in range(LIFTS):
+        path.passes += ascent._pass(problem, state) / problem.n
+        alpha = problem.repair(state.alpha)
+        dual = problem.dual(alpha) if problem.intercept == "free" else ascent._dual(problem, state, state.b)
+        if dual > path.dual:
+            path.dual, path.lifted = dual, alpha
+        if path.primal - dual <= wanted:
+            return
+    path.reach = gap / (path.primal - path.dual)

@@ -27,10 +27,10 @@ from typing import ClassVar
 from .. import kernel_newton, newton_path
 from ..problem import KernelProblem, LinearProblem, Problem
 from ..solve import Solver, Start
-from .dual_coordinate_ascent import DualCoordinateAscent
+from .dual_coordinate_ascent import DualCoordinateAscent, can_lift, lift
 
+REACH = 20.0  # times tol: a gap from which a few passes of ascent may come down to tol
 DEAR, ASCENT = 200, 2  # features from which a step with a matrix costs more than the passes of ascent that save it
-REACH, LIFTS = 20.0, 3  # times tol: a gap from which so many passes of ascent may come down to tol
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Newton(Solver):
             return kernel_newton.begin(problem, *point)
         path = newton_path.begin_path(problem, *point)
         path.passes += 0.0 if start is None else start.passes
-        if problem.has_rows and problem.loss.smooth and path.curved.gram is None:
+        if can_lift(problem, path):
             path.reach = REACH
         return path
 
@@ -56,25 +56,7 @@ class Newton(Solver):
             kernel_newton.advance(problem, state)  # type: ignore[arg-type]
         else:
             newton_path.advance(problem, state)
-            _lift(problem, state)
-
-
-def _lift(problem: Problem, path: newton_path.NewtonPath) -> None:
-    """An alpha with a larger D, by a few passes of ascent, where that may be all that is missing."""
-    wanted, gap = path.tol * path.primal, path.gap
-    if path.play.picked is not None or not wanted < min(gap, path.primal - path.dual) or gap > path.reach * wanted:
-        return
-    ascent = DualCoordinateAscent(newton=False)
-    state = ascent.init(problem, Start(path.f, path.b, path.alpha))
-    for _ in range(LIFTS):
-        path.passes += ascent._pass(problem, state) / problem.n
-        alpha = problem.repair(state.alpha)
-        dual = problem.dual(alpha) if problem.intercept == "free" else ascent._dual(problem, state, state.b)
-        if dual > path.dual:
-            path.dual, path.lifted = dual, alpha
-        if path.primal - dual <= wanted:
-            return
-    path.reach = gap / (path.primal - path.dual)
+            lift(problem, state)
 
 
 def _is_dear(problem: Problem) -> bool:
