@@ -397,7 +397,7 @@ def test_solvers_take_the_same_steps_on_rows_of_equal_entries(solver):
     X = as_matrix(sp.csr_array(alike(np.float64, True)))
     y = np.where(np.random.default_rng(7).random(600) < 0.5, -1.0, 1.0)
     fits = [
-        solve(LinearProblem(y, np.ones(600), Hinge(), "none", X=M), solver, tol=1e-3, max_iter=20)
+        solve(LinearProblem(y, np.ones(600), Hinge(), "none", X=M), solver, tol=1e-3, max_iter=40)
         for M in (X, as_if_not_alike(X))
     ]
     np.testing.assert_array_equal(fits[0].f, fits[1].f)

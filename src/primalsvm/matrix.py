@@ -40,6 +40,7 @@ BLOCK_ROWS = 4096  # keeps the error bound of a sum over n rows near 4096 + n / 
 THREAD_WORK = 60_000  # entries of X: what a thread should have to do, at least, to be worth calling (50 microseconds)
 CACHE = 4_000_000  # bytes of rows from which they are asked for ahead of time
 MIXED, SHORT, COPIED = 5000, 16, 32_000_000  # rows, entries of one on average, bytes: what is copied by length
+MANY_ROWS = 100_000  # from which vectors of all samples are worth keeping the pages of
 LONG = 255  # entries; which of longer rows is the longer one does not matter
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
 
@@ -54,6 +55,14 @@ def _blas() -> ThreadpoolController:
 def one_blas_thread() -> AbstractContextManager:
     """Inside, BLAS uses one thread: ours share the machine already, and its own wait by spinning."""
     return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def keep_pages() -> None:
+    """glibc hands freed memory back to the system as soon as there are 16 MB of it or so, and vectors of half a million
+    samples are then made of new pages each time, a sixth of a fit. Once it has freed a block of nearly 32 MB, untouched
+    or not, it keeps up to twice as much (mallopt(3), M_MMAP_THRESHOLD). Elsewhere this does nothing."""
+    np.empty(32 * 2**20 - 2**16, dtype=np.uint8)
 
 
 def _sum(parts: list[Array]) -> Array:
@@ -388,6 +397,8 @@ def as_matrix(X, threads: int = 1, ordered: bool = True) -> Dense | Sparse:
     sparse rows, which are put in a better order for many products."""
     if isinstance(X, Dense | Sparse):
         return X
+    if np.shape(X)[:1] >= (MANY_ROWS,):
+        keep_pages()
     dtype = X.dtype if hasattr(X, "dtype") and X.dtype in (np.float32, np.float64) else np.float64
     if sp.issparse(X):
         csr = X.tocsr()

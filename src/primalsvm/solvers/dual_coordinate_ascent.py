@@ -63,9 +63,9 @@ MOST = 8  # neighbours visited together: an ascent in cycles, of blocks too, is 
 MEETINGS = 8  # of the threads in a pass, at most
 PART_ENTRIES, COPIES = 400_000, 10  # of X, and times the length of f: what a thread should do between two meetings
 IN_STEP, NEARLY = 0.6, 0.9  # of the sum of what they did: below, one goes on alone; from which on it is done whole
-EARLY, LEAP = 3.0, 5.0  # passes before the first mark, and between two leaps
+FIRST, LEAP = 12.0, 5.0  # passes before the first mark, and between two leaps: an easy problem is solved before
 FARTHEST, FINE = 1000.0, 1e-8  # times what they did, at most; belief from which on rounding would leap too
-PEEK = 3.0  # times tol: a belief from which on P is computed; beliefs of a jittering f are too good by half
+EARLY, PEEK = 3.0, 3.0  # passes, and times tol a belief, from which on P is computed: f jitters by then
 NONE = np.zeros(0)  # no echo
 AVERAGE = 16  # passes of a turn before averages are taken, and then in windows of a third of it
 REACH = 1000  # times mean |x|^2 over sum c |x|^2: a free b may move so far in a pass; further, and it ties all together
@@ -209,7 +209,7 @@ class DualCoordinateAscent(Solver):
         if problem.kind == "kernel":
             state.f = state.alpha * problem.y
             return
-        if state.passes >= EARLY and state.passes - state.marked >= LEAP and state.belief > FINE:
+        if state.passes >= FIRST and state.passes - state.marked >= LEAP and state.belief > FINE:
             self._leap(problem, state)
         state.f = state.work
         self._average(problem, state)
