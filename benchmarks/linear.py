@@ -1,7 +1,7 @@
 r"""Linear SVMs: seconds of LinearSVC.fit to a proven 1e-3 and 1e-6, beside every peer that installs from PyPI.
 
     python -m benchmarks.linear [--data-home DIR] [--sets a9a,w8a] [--only primalsvm] [--report] [--toy]
-    python -m benchmarks.linear --extras | --duel
+    python -m benchmarks.linear --extras | --duel | --distil benchmarks/linear_peers.jsonl
 
 Cells: 8 sets x 2 losses x C = 0.01, 1, 100, no intercept. Each side climbs its ladder of settings (see `peers`) until
 its w is within 1e-6 of the optimum, and its time to 1e-3 or 1e-6 is that of its fastest rung that gets there. Ours is
@@ -210,6 +210,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--report", action="store_true", help="measure nothing, print what --jsonl holds")
     parser.add_argument("--extras", action="store_true", help="threads, intercept, growth, memory, a new process")
     parser.add_argument("--duel", action="store_true", help="beside the peers' best rungs in --jsonl, alternating")
+    parser.add_argument("--distil", type=Path, help="write what a duel needs of --jsonl, and measure nothing")
     parser.add_argument("--toy", action="store_true", help="small random sets: seconds, and no measurement")
     options = parser.parse_args(arguments)
     options.cache, options.jsonl, options.figure = (
@@ -225,6 +226,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
+    if options.distil:
+        lines = linear_report.distil(linear_report.read(options.jsonl), options.threads)
+        options.distil.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return
     if options.extras:
         options.sets = [name for name in options.sets if available(name, options)]
         linear_extras.report(options, environment, facts(options))

@@ -1,7 +1,8 @@
 """Side by side: ours and the fastest rungs known of two peers in each cell, alternating in one process.
 
 `benchmarks.linear` measures one side after another, and on a busy machine they meet different minutes. This takes what
-its lines say of the peers, and measures only the rungs that decide the ratios: minutes instead of hours.
+its lines say of the peers, and measures only the rungs that decide the ratios: minutes instead of hours. Where there
+are no lines yet, those in linear_peers.jsonl serve: which rung is a peer's best hardly depends on the machine.
 
 Ours stands there twice. "proven" is a fit with tol = goal: its certificate says so. "as near" is what the peers are
 measured by, the loosest tolerance whose P is within the goal of the least P known, which a user cannot know beforehand:
@@ -12,6 +13,7 @@ ours is at least so many times faster. Both means are printed, with these cells 
 """
 
 import json
+from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from . import linear_report, sets, timed
 from .linear_worker import Judge
 from .peers import OURS, PEERS, SIDES
 
+SHIPPED = Path(__file__).with_name("linear_peers.jsonl")  # of the last climb that was kept: `--distil`
 RIVALS = 2  # in each cell
 LONG = 60.0  # seconds: slower rungs are left out, and so are the cells where there are no others
 ONCE = 3.0  # seconds: a run that takes longer is not repeated
@@ -72,6 +75,9 @@ def meet(data: dict, key: linear_report.Key, goal: float, contenders: dict, opti
 
 def report(options) -> None:
     lines = linear_report.read(options.jsonl)
+    if not lines:
+        lines = linear_report.read(SHIPPED)
+        print(f"rungs of the peers: {SHIPPED.name}, {max(line['date'] for line in lines)}")
     known, runs = linear_report.bounds(lines), linear_report.latest(lines, options.threads)
     ratios: dict[tuple[float, str], list[tuple[float, bool]]] = {
         (goal, way): [] for goal in linear_report.GOALS for way in WAYS

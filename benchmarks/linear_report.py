@@ -69,6 +69,34 @@ def latest(lines: list[dict], threads: int) -> dict[tuple[Key, str], list[dict]]
     return runs
 
 
+KEPT = ("date", "threads", "cap", "set", "loss", "C", "side", "setting", "repeat", "seconds", "primal", "dual")
+BEST_SIDES = 3  # for each goal
+
+
+def distil(lines: list[dict], threads: int) -> list[dict]:
+    """The lines that a duel needs: the bounds of each cell, and the fastest rungs to each goal of a few sides."""
+    known, runs, kept = bounds(lines), latest(lines, threads), []
+    for key, (least, _) in known.items():
+        mine = [line for line in lines if key_of(line) == key and "primal" in line]
+        kept += [min(mine, key=lambda line: line["primal"]), max(mine, key=lambda line: line.get("dual", 0.0))]
+        for goal in GOALS:
+            found = []
+            for side in PEERS:
+                near = [
+                    rung
+                    for rung in rungs(runs.get((key, side.name), []))
+                    if all(run["primal"] <= (1 + goal) * least for run in rung)
+                ]
+                if near:
+                    found.append(min(near, key=lambda rung: float(np.median([run["seconds"] for run in rung]))))
+            found.sort(key=lambda rung: float(np.median([run["seconds"] for run in rung])))
+            kept += [run for rung in found[:BEST_SIDES] for run in rung]
+        # that a ladder was climbed, and to which cap, where nobody got there
+        kept += [run for side in PEERS for run in runs.get((key, side.name), [])[:1] if "primal" in run][:1]
+    seen = dict.fromkeys(json.dumps({k: line[k] for k in KEPT if k in line}) for line in kept)
+    return [json.loads(line) for line in seen]
+
+
 def rungs(lines: list[dict]) -> list[list[dict]]:
     """The repeats of each setting."""
     groups: dict[str, list[dict]] = {}

@@ -31,6 +31,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from primalsvm import Hinge, SquaredHinge, solve
+from primalsvm.ascent import make_pass
 from primalsvm.solvers import DualCoordinateAscent, Newton, Pegasos
 
 from . import BEST, Data, Report, Run, data_home, narrow, real, synthetic, timed
@@ -46,7 +47,7 @@ def our_dual(data: Data, loss, passes: int) -> Run:
     def train():
         problem = data.problem(loss)
         state = solver.init(problem)
-        return state, sum(solver._pass(problem, state) for _ in range(passes))  # step() may make several
+        return state, sum(make_pass(problem, state) for _ in range(passes))  # step() may make several
 
     (state, visits), seconds, cpu = timed(train)
     return Run(solver.name, passes, seconds, cpu, state.f, state.alpha, visits / len(data.y))
@@ -124,7 +125,7 @@ def passes_to(data: Data, loss, target: float) -> int:
     problem, solver = data.problem(loss), DualCoordinateAscent()
     state = solver.init(problem)
     for passes in range(1, 10 * LIBLINEAR_LIMIT):
-        solver._pass(problem, state)
+        make_pass(problem, state)
         if problem.primal(state.f, 0.0) <= target:
             return passes
     raise SystemExit(f"ours did not come within 0.1 % of {target / (1 + CLOSE)} on {data.name}: is that the optimum?")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from primalsvm import Hinge, Huber, LinearProblem, SquaredHinge, newton_path, solve
+from primalsvm import Hinge, Huber, LinearProblem, SquaredHinge, ascent, newton_path, solve
 from primalsvm.matrix import as_matrix
 from primalsvm.solvers import DualCoordinateAscent
-from primalsvm.solvers import dual_coordinate_ascent as ascent
+from primalsvm.solvers import dual_coordinate_ascent as turns
 
 LOSSES = [Hinge(), SquaredHinge(), Huber(0.3)]
 INTERCEPTS = ["none", "penalized", "free"]
@@ -28,17 +28,17 @@ def text(loss, intercept="none", n=300, d=500, C=1.0, twins=0, seed=0):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_a_leap_is_to_a_better_point_whose_sums_are_true(loss, intercept, C):
-    problem, solver = text(loss, intercept, C=C, twins=4), DualCoordinateAscent(newton=False)
-    state = solver.init(problem)
+    problem = text(loss, intercept, C=C, twins=4)
+    state = ascent.begin(problem)
     leapt = 0
     for _ in range(12):
         for _ in range(3):
-            solver._pass(problem, state)
+            ascent.make_pass(problem, state)
         b = state.centre
-        before, alpha = solver._dual(problem, state, b), state.alpha.copy()
-        solver._leap(problem, state)
+        before, alpha = ascent.dual_of(problem, state, b), state.alpha.copy()
+        ascent.leap(problem, state)
         leapt += not np.array_equal(alpha, state.alpha)
-        now = solver._dual(problem, state, b)
+        now = ascent.dual_of(problem, state, b)
         # what a penalised b costs, and what a free one is bound to: D of the problem, or of the proximal one
         spent = 0.5 * state.reach * (np.sum(state.alpha * problem.y) ** 2 - np.sum(alpha * problem.y) ** 2)
         assert now - (spent if intercept == "free" else 0.0) >= before - 1e-9 * abs(before)
@@ -57,7 +57,7 @@ def test_leaps_spare_twins_with_both_labels_most_of_their_way(monkeypatch):
         return solve(text(SquaredHinge(), C=0.01, twins=4), solver, tol=1e-4, free_work=0, max_iter=3000).history[-1][2]
 
     leaping = passes()
-    monkeypatch.setattr(ascent, "LEAP", np.inf)
+    monkeypatch.setattr(turns, "LEAP", np.inf)
     assert 1.5 * leaping <= passes()
 
 
@@ -69,7 +69,7 @@ def test_a_belief_near_tol_is_the_gap_itself(loss, intercept):
     state.tol, looked = 1e-3, 0
     for _ in range(400):
         solver.step(problem, state)
-        if state.passes >= ascent.EARLY and state.belief <= state.tol:
+        if state.passes >= turns.EARLY and state.belief <= state.tol:
             primal = problem.primal(state.f, state.b)
             assert state.belief == pytest.approx((primal - problem.dual(state.alpha)) / primal, rel=1e-6, abs=1e-12)
             looked += 1

@@ -212,6 +212,33 @@ def test_a_duel_measures_the_rungs_that_decide(small):
         assert line.startswith(f"{goal}, {way}: fastest peer / ours") and line.count("(1 of 1 cells") == 2
 
 
+def decided(lines):
+    """What a duel reads in lines: bounds, caps, and the rungs of each cell."""
+    known, runs = linear_report.bounds(lines), linear_report.latest(lines, 1)
+    caps = {key: {run["cap"] for side in peers.PEERS for run in runs.get((key, side.name), [])} for key in known}
+    rungs = {(key, g): linear_duel.rivals(runs, key, known[key][0], g) for key in known for g in linear_report.GOALS}
+    return known, caps, rungs
+
+
+def test_a_few_lines_of_a_climb_decide_a_duel(small, tmp_path):
+    _, lines, files = small
+    done = run(*SMALL, *files, "--distil", str(tmp_path / "few.jsonl"), module="benchmarks.linear")
+    assert done.returncode == 0, done.stderr
+    few = linear_report.read(tmp_path / "few.jsonl")
+    assert len(few) < len(lines) and decided(few) == decided(lines)
+    # where nobody got there, that a ladder was climbed is still known
+    lost = [line if line["side"] == "reference" else line | {"primal": 2 * line["primal"]} for line in lines]
+    assert decided(linear_report.distil(lost, 1)) == decided(lost)
+
+
+def test_the_lines_that_are_shipped_know_every_cell():
+    known, caps, rungs = decided([line | {"threads": 1} for line in linear_report.read(linear_duel.SHIPPED)])
+    assert {key[0] for key in known} == set(sets.LOADERS) and len(known) == 48 and all(caps.values())
+    for (key, goal), found in rungs.items():
+        assert known[key][1] <= known[key][0] and goal in linear_report.GOALS
+        assert all(name in peers.SIDES for name, _ in found)
+
+
 def test_a_duel_counts_a_cell_that_no_peer_reached_with_the_cap(small, tmp_path):
     _, lines, files = small
     lines = [line if line["side"] == "reference" else line | {"primal": 2 * line["primal"]} for line in lines]

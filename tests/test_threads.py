@@ -10,11 +10,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, cpu_kernels, newton_path, solve
+from primalsvm import Hinge, Huber, LinearProblem, LinearSVC, SquaredHinge, ascent, cpu_kernels, newton_path, solve
 from primalsvm import matrix as storage
 from primalsvm.matrix import as_matrix
 from primalsvm.solvers import DualCoordinateAscent, Newton, choose_solver, explain_choice
-from primalsvm.solvers import dual_coordinate_ascent as ascent
+from primalsvm.solvers import dual_coordinate_ascent as turns
 
 LOSSES = [Hinge(), SquaredHinge(), Huber(0.3)]
 
@@ -58,7 +58,7 @@ def test_the_dual_never_falls_and_the_sums_stay_true(block, intercept, loss, den
     state.block = block
     before = problem.dual(state.alpha)
     for _ in range(30):
-        solver._pass(problem, state)
+        ascent.make_pass(problem, state)
         now = problem.dual(state.alpha)
         assert now >= before - 1e-12 * abs(now)
         before = now
@@ -72,7 +72,7 @@ def test_the_dual_never_falls_and_the_sums_stay_true(block, intercept, loss, den
 def test_threads_reckon_with_each_other(monkeypatch):
     """Without their echoes, two threads that mend the same fault of f mend it twice: 47, 56 and 86 passes here."""
     monkeypatch.setattr(ascent, "MEETINGS", 1)
-    monkeypatch.setattr(ascent, "LEAP", np.inf)
+    monkeypatch.setattr(turns, "LEAP", np.inf)
     right = cpu_kernels.put_together
 
     def deaf(w, copies, echo, change):
@@ -95,10 +95,10 @@ def test_threads_that_are_in_each_others_way_leave_it_to_one(monkeypatch):
         monkeypatch.setattr(ascent, "IN_STEP", in_step)
         problem, solver = text(2, SquaredHinge()), DualCoordinateAscent()
         state = solver.init(problem)
-        solver._pass(problem, state)
+        ascent.make_pass(problem, state)
         alone.append(bool(state.alone))
         before = state.copies.copy()
-        solver._pass(problem, state)
+        ascent.make_pass(problem, state)
         assert np.array_equal(before, state.copies) == alone[-1]  # nobody has touched the copies of one that is alone
     assert alone == [False, True]
 
@@ -247,7 +247,7 @@ def test_the_belief_is_about_the_gap(loss):
         state = solver.init(problem)
         gaps, beliefs = [], []
         for _ in range(12):
-            solver._pass(problem, state)
+            ascent.make_pass(problem, state)
             primal = problem.primal(state.work, 0.0)
             gaps.append((primal - problem.dual(state.alpha)) / primal)
             beliefs.append(state.belief)
@@ -309,8 +309,8 @@ def test_the_ascent_knows_its_gap_without_a_pass(intercept, loss):
     problem, solver = text(1, loss, intercept), DualCoordinateAscent(newton=False)
     state = solver.init(problem)
     for _ in range(3):
-        solver._pass(problem, state)
-    seen = problem.primal(state.work, state.b) - solver._dual(problem, state, state.b)
+        ascent.make_pass(problem, state)
+    seen = problem.primal(state.work, state.b) - ascent.dual_of(problem, state, state.b)
     margins, share = problem.margins(problem.scores(state.work), state.b), problem.share(state.alpha)
     lack = problem.cost * (loss.value(margins) + share * margins - loss.tilt * share + 0.5 * loss.bend * share**2)
     assert seen == pytest.approx(float(np.sum(lack)), rel=1e-9)

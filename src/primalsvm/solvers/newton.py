@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .. import kernel_newton, newton_path
+from ..ascent import can_lift, lift, rough_start
 from ..problem import KernelProblem, LinearProblem, Problem
 from ..solve import Solver, Start
-from .dual_coordinate_ascent import DualCoordinateAscent, can_lift, lift
 
 REACH = 20.0  # times tol: a gap from which a few passes of ascent may come down to tol
 DEAR, ASCENT = 200, 2  # features from which a step with a matrix costs more than the passes of ascent that save it
@@ -41,7 +41,7 @@ class Newton(Solver):
 
     def init(self, problem: Problem, start: Start | None = None) -> newton_path.NewtonPath | kernel_newton.KernelNewton:
         if start is None and _is_dear(problem):
-            start = DualCoordinateAscent().rough_start(problem, ASCENT)
+            start = rough_start(problem, ASCENT)
         point = () if start is None else (start.f, start.b, start.alpha)
         if isinstance(problem, KernelProblem):
             return kernel_newton.begin(problem, *point)
