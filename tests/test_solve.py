@@ -7,6 +7,7 @@ import pytest
 from problems import make
 
 from primalsvm.losses import Hinge, SquaredHinge
+from primalsvm.problem import LinearProblem
 from primalsvm.solve import PATIENCE, Judge, Record, Solver, Start, solve
 from primalsvm.solvers import DualCoordinateAscent, GradientDescent, Pegasos, ProjectedGradient, Subgradient
 
@@ -211,3 +212,19 @@ def test_a_judge_on_the_way_looks_for_no_better_intercept(monkeypatch):
     assert not asked and judge.best.b == 5.0
     judge.look(point, 2, 0.0, 1.0)
     assert asked and judge.primal < problem.primal(point.f, 5.0)
+
+
+def test_free_work_goes_further_and_is_looked_at_when_it_has(monkeypatch):
+    """Small enough to be solved beyond its tolerance, not so small that it is solved as far as float64 goes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 30))
+    y = np.where(X @ rng.standard_normal(30) + rng.standard_normal(600) > 0, 1.0, -1.0)
+    problem = LinearProblem(y, np.ones(600), Hinge(), "none", X=X)
+    found = []
+    for further in (loop.FURTHER, 1.0):
+        monkeypatch.setattr(loop, "FURTHER", further)
+        found.append(solve(problem, DualCoordinateAscent(), tol=1e-3))
+    wise, blind = found
+    assert Judge(problem, 1e-3, None).goal == 1e-3 and wise.status == blind.status == "converged"
+    assert 2 * len(wise.history) < len(blind.history)
+    assert wise.certificate.relative_gap < blind.certificate.relative_gap

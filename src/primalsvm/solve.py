@@ -29,6 +29,7 @@ from .problem import Problem
 
 PATIENCE = 10  # certificates in a row without any progress, while the number of steps tripled: stalled
 FREE_WORK = 1_000_000  # multiplications, a millisecond: below this accuracy costs nothing, see Judge.satisfied
+FURTHER = 0.3  # of the gap: the next goal where work is free
 JUDGING_SHARE = 0.1  # of the solver's passes over the data may go into certificates
 
 
@@ -303,6 +304,8 @@ def solve(
                     if hasattr(state, "tol"):
                         state.tol = judge.goal
                         ended = getattr(state, "ended", False)
+                if judge.relative_gap <= tol:  # what follows is free, and worth a look when it is some way further
+                    judge.goal = min(judge.goal, FURTHER * judge.relative_gap)
                 if verbose:
                     print(f"[{verbose}] {judge.line()}", flush=True)
                 if judge.satisfied(state.passes):

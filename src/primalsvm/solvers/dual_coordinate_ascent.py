@@ -113,7 +113,7 @@ class DualCoordinateAscent(Solver):
             self._peek(problem, state)
         if state.best is not None and state.primal > 0:
             gap = (state.primal - dual_of(problem, state, state.best.b)) / state.primal
-            if gap < state.belief or peek:
+            if gap > 0.0 and (gap < state.belief or peek):  # with an unbalanced alpha and another b it can be anything
                 state.f, state.b, state.belief = state.best.f, state.best.b, gap
         if self.newton and self._is_slow(state):
             self._hand_over(problem, state)
