@@ -12,7 +12,6 @@ A cell that no peer reached counts as if one had at the cap of those lines, the 
 ours is at least so many times faster. Both means are printed, with these cells and without.
 """
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -31,17 +30,9 @@ WAYS = ("proven", "as near")
 
 def rivals(runs: dict, key: linear_report.Key, least: float, goal: float) -> list[tuple[str, dict]]:
     """(side, setting) of the fastest rungs that got within `goal` of the least P known, one for each side."""
-    found = []
-    for side in PEERS:
-        rungs = [
-            (float(np.median([run["seconds"] for run in rung])), json.dumps(rung[0]["setting"]))
-            for rung in linear_report.rungs(runs.get((key, side.name), []))
-            if all(run["primal"] <= (1 + goal) * least for run in rung)
-        ]
-        if side.installed() and rungs and min(rungs)[0] < LONG:
-            seconds, setting = min(rungs)
-            found.append((seconds, side.name, json.loads(setting)))
-    return [(name, setting) for _, name, setting in sorted(found, key=lambda rung: rung[0])[:RIVALS]]
+    found = linear_report.best_rungs(runs, key, least, goal)
+    fit = [(name, rung[0]["setting"]) for seconds, name, rung in found if seconds < LONG and SIDES[name].installed()]
+    return fit[:RIVALS]
 
 
 def near_enough(data, judge: Judge, key: linear_report.Key, goal: float, least: float, threads: int) -> dict:

@@ -69,6 +69,21 @@ def latest(lines: list[dict], threads: int) -> dict[tuple[Key, str], list[dict]]
     return runs
 
 
+def best_rungs(runs: dict, key: Key, least: float, goal: float) -> list[tuple[float, str, list[dict]]]:
+    """(seconds, side, lines) of the fastest rung of each peer that got within `goal` of the least P known, in order."""
+    found = []
+    for side in PEERS:
+        near = [
+            (float(np.median([run["seconds"] for run in rung])), json.dumps(rung[0]["setting"]), rung)
+            for rung in rungs(runs.get((key, side.name), []))
+            if all(run["primal"] <= (1 + goal) * least for run in rung)
+        ]
+        if near:
+            seconds, _, rung = min(near, key=lambda each: each[:2])
+            found.append((seconds, side.name, rung))
+    return sorted(found, key=lambda each: each[0])
+
+
 KEPT = ("date", "threads", "cap", "set", "loss", "C", "side", "setting", "repeat", "seconds", "primal", "dual")
 BEST_SIDES = 3  # for each goal
 
@@ -80,17 +95,7 @@ def distil(lines: list[dict], threads: int) -> list[dict]:
         mine = [line for line in lines if key_of(line) == key and "primal" in line]
         kept += [min(mine, key=lambda line: line["primal"]), max(mine, key=lambda line: line.get("dual", 0.0))]
         for goal in GOALS:
-            found = []
-            for side in PEERS:
-                near = [
-                    rung
-                    for rung in rungs(runs.get((key, side.name), []))
-                    if all(run["primal"] <= (1 + goal) * least for run in rung)
-                ]
-                if near:
-                    found.append(min(near, key=lambda rung: float(np.median([run["seconds"] for run in rung]))))
-            found.sort(key=lambda rung: float(np.median([run["seconds"] for run in rung])))
-            kept += [run for rung in found[:BEST_SIDES] for run in rung]
+            kept += [run for _, _, rung in best_rungs(runs, key, least, goal)[:BEST_SIDES] for run in rung]
         # that a ladder was climbed, and to which cap, where nobody got there
         kept += [run for side in PEERS for run in runs.get((key, side.name), [])[:1] if "primal" in run][:1]
     seen = dict.fromkeys(json.dumps({k: line[k] for k in KEPT if k in line}) for line in kept)
