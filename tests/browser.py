@@ -207,6 +207,7 @@ class Page:
     def drag(self, selector: str, dx: float, dy: float) -> None:
         """Press in the middle of an element, move by so much and let go."""
         x, y = self._middle(selector)
+        self._mouse("mouseMoved", x, y)
         self._mouse("mousePressed", x, y)
         for share in (0.3, 0.6, 1.0):
             self._mouse("mouseMoved", x + share * dx, y + share * dy)
@@ -232,8 +233,11 @@ class Page:
         return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
 
     def _middle(self, selector: str) -> tuple[float, float]:
-        """Of an element, brought into view."""
-        found = self.run(f"""(() => {{
+        """Of an element, brought into view, when what was under way is drawn: before, it may move away from under it."""
+        found = self.run(f"""(async () => {{
+            const frame = () => new Promise((done) => {{ requestAnimationFrame(done); setTimeout(done, 100); }});
+            await frame();
+            await frame();
             const element = document.querySelector({json.dumps(selector)});
             if (!element) return null;
             element.scrollIntoView({{block: "center", behavior: "instant"}});
