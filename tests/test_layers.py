@@ -20,6 +20,7 @@ LAYERS = (
     {"kernel_newton", "left_out"},
     {"certificate"},
     {"solve"},
+    {"twins"},
     {"ascent"},
     {"solvers"},
     {"multiclass", "model_files", "readers", "chunk_files", "side_by_side"},

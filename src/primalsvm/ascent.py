@@ -28,6 +28,7 @@ as many times as threads were seen to do the same. Where the step stays short ev
 A few samples can keep a whole ascent waiting: of two that are the same and have different labels, both alpha_i have a
 long way to go, and each step of one undoes most of the other's. So every few passes all `leap` along what they have
 done since the last time, to the maximum of D on that line; those that leave their boxes go back. It costs O(n + d).
+Those that are exactly the same are `twins`, and are settled after each pass.
 
 Hsieh, Chang, Lin, Keerthi, Sundararajan (2008), Algorithms 1 and 3; seed 004's Algorithm 3; for the intercept
 Rockafellar (1976), the method of multipliers on the dual.
@@ -43,6 +44,7 @@ from .losses import Array
 from .newton_path import NewtonPath
 from .problem import LinearProblem, Problem
 from .solve import Start
+from .twins import Twins, find_twins, settle_twins
 
 SETTLED = 0.1  # of the violation in the last full pass: then those put aside are looked at again
 PAGE, CACHE = 4096, 8_000_000  # bytes that the memory fetches at once, and that the processor keeps
@@ -53,6 +55,7 @@ IN_STEP, NEARLY = 0.6, 0.9  # of the sum of what they did: below, one goes on al
 FARTHEST = 1000.0  # times what they did: so far a leap goes at most, and rounding in f with it
 REACH = 1000  # times mean |x|^2 over sum c |x|^2: a free b may move so far in a pass; further, and it ties all together
 LIFTS = 4  # passes to lift a bound
+TWINS = 5.0  # passes after which twins are looked for: an easy problem is solved before
 NO_ECHO = np.zeros(0)
 
 
@@ -84,6 +87,7 @@ class Ascent:
     echo: Array | None = None  # (d + 1,) see cpu_kernels.put_together; of the balance the last
     mark: Start | None = None  # f and alpha at the last leap ...
     marked: float = 0.0  # ... which was after so many passes
+    twins: Twins | None = None
     passes: float = 0.0
 
 
@@ -173,6 +177,9 @@ def make_pass(problem: Problem, ascent: Ascent) -> int:
     ascent.b = ascent.centre + ascent.reach * ascent.balance[0]
     if problem.intercept == "free":
         ascent.centre = ascent.b
+    if ascent.twins is not None and len(ascent.twins.one):
+        _, upper, stiffness, _ = ascent.facts.T
+        ascent.gain += settle_twins(ascent.twins, ascent.alpha, upper, stiffness, problem.loss.tilt)
     lack, ascent.lack = ascent.lack, ascent.limits[4]
     fall = min(ascent.lack / lack, 1.0) if lack > 0 else 1.0
     lack = ascent.lack * np.sqrt(fall)  # it was seen half a pass ago on average
@@ -264,6 +271,14 @@ def _call_back(problem: Problem, ascent: Ascent, visited: int, close: bool) -> N
             ascent.active = problem.where(mask)  # neighbours in memory again
         ascent.limits[2] = high if high > 0 else np.inf
         ascent.limits[3] = low if low < 0 else -np.inf
+
+
+def look_for_twins(problem: Problem, ascent: Ascent) -> None:
+    """Once, among those that are not put aside by then and cannot cross their box in a step."""
+    if ascent.twins is None and ascent.passes >= TWINS and isinstance(problem, LinearProblem):
+        among = ascent.active[(problem.cost * problem.squared_norms)[ascent.active] > 1.0]
+        ascent.passes += len(among) / problem.n
+        ascent.twins = find_twins(problem, among)
 
 
 def leap(problem: Problem, ascent: Ascent) -> None:

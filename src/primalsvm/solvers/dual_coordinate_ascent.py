@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..ascent import Ascent, begin, begin_again, can_lift, dual_of, leap, lift, make_pass, sum_up
+from ..ascent import Ascent, begin, begin_again, can_lift, dual_of, leap, lift, look_for_twins, make_pass, sum_up
 from ..losses import Array
 from ..newton_path import NewtonPath, advance, begin_path
 from ..piecewise import minimize_along
@@ -92,6 +92,7 @@ class DualCoordinateAscent(Solver):
                 self._newton(problem, state, state.path)
                 return
             self._take_over(problem, state, state.path)
+        look_for_twins(problem, state)
         visits, before = 0, state.passes
         for _ in range(ROUNDS):
             visits += make_pass(problem, state)
