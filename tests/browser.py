@@ -233,7 +233,7 @@ class Page:
         return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
 
     def _middle(self, selector: str) -> tuple[float, float]:
-        """Of an element, brought into view, when what was under way is drawn: before, it may move away from under it."""
+        """Of an element, brought into view, when what was under way is drawn: before, it may move away."""
         found = self.run(f"""(async () => {{
             const frame = () => new Promise((done) => {{ requestAnimationFrame(done); setTimeout(done, 100); }});
             await frame();

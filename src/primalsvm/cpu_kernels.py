@@ -541,7 +541,7 @@ def feasible_sums(alpha, y, cost, bend, bound, shift, begin, end, inside, signed
     """inside_i = alpha_i brought into its box, then moved by -shift y_i times its room on both sides, and times y_i.
 
     sums[:, k], of the k-th lump (see `loss_sums`): the sums of alpha_i, of bend alpha_i^2 / c_i, of y_i alpha_i, and of
-    the room; and the largest alpha_i / c_i. Two loops and no branch: they vectorise.
+    the room; and the largest alpha_i / c_i. Short loops and no branch: they vectorise.
     """
     for first in range(begin, end, LUMP):
         last = np.uint64(min(first + LUMP, end))
@@ -550,11 +550,13 @@ def feasible_sums(alpha, y, cost, bend, bound, shift, begin, end, inside, signed
             top = bound * cost[i] if cost[i] > 0.0 else 0.0
             a = alpha[i] if abs(alpha[i]) < np.inf else 0.0
             a = min(max(a, 0.0), top)
-            a = min(max(a - shift * y[i] * min(a, top - a), 0.0), top)
-            inside[i], signed[i] = a, a * y[i]
-            total += a
-            balance += a * y[i]
-            rooms += min(a, top - a)
+            inside[i] = min(max(a - shift * y[i] * min(a, top - a), 0.0), top)
+        for i in range(np.uint64(first), last):
+            signed[i] = inside[i] * y[i]
+        for i in range(np.uint64(first), last):
+            total += inside[i]
+            balance += signed[i]
+            rooms += min(inside[i], (bound * cost[i] if cost[i] > 0.0 else 0.0) - inside[i])
         for i in range(np.uint64(first), last):
             share = inside[i] / cost[i]
             share = share if share > 0.0 else 0.0  # nor nan, where there is no cost
@@ -577,7 +579,9 @@ def proximal_shares(margins, along, t, known, cost, centre, h, tilt, bend, bound
     minus the slope at m_i;  sum c_i over the a_i inside (0, bound);  the sum of the changes, known or not, and how many
     change_i are not 0.
 
-    One short loop for each array that is written, on numbers that are still in the cache: then they vectorise.
+    One short loop for each array that is written, on numbers that are still in the cache: then they vectorise. And sums
+    are taken where nothing is written: a loop that writes too asks first whether its arrays could overlap, as far as
+    it can tell from where they lie, and goes one by one if so; the same numbers would have sums of other bits.
     """
     value, losses, lack, inside, turn, count = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     wide, steep = 1.0 / (bend + 2.0 * h), 1.0 / bend if bend > 0.0 else np.inf
@@ -590,6 +594,7 @@ def proximal_shares(margins, along, t, known, cost, centre, h, tilt, bend, bound
             new[i] = min(max((tilt + 2.0 * h * centre[i] - moved_to[i]) * wide, 0.0), bound)
         for i in range(one, last):
             change[i] = (new[i] - share[i]) * cost[i] * y[i]
+        for i in range(one, last):
             turn += change[i]
         if known:
             for i in range(one, last):
@@ -822,6 +827,7 @@ def put_together(w, copies, echo, change):
         for j in range(size):
             inner += old[j] * total[j]
             square += total[j] * total[j]
+        for j in range(size):
             alike = total[j] * total[j] / max(squares[j], TINY)
             heard[j] = min(alike, most) if alike > 1.0 else 1.0
     return inner, square

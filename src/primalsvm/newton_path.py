@@ -56,6 +56,8 @@ STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h
 STAGES, IDLE = 200, 6  # in all, and without a smaller gap
 SETTLED = 0.3  # of the stages' part of the gap may be left to Newton when a stage ends
 SHRINK = {True: 0.5, False: 0.7}  # h of the next stage over h of this one: a small h is hard on conjugate gradients
+FAR = {True: 0.25, False: 1.0}  # of the largest movement of a margin: most move far less, and the next ones too ...
+LEAVE = 0.3  # ... and fewer of the samples are not worth leaving out
 FIRST_H, LAST_H = 2.0, 1e-6
 START_H = 20  # h over the relative gap of a given alpha
 SAMPLE, SAMPLE_ROWS = 16, 100  # a large problem starts from one in so many samples, and so many for each feature
@@ -148,7 +150,7 @@ class NewtonPath:
     inside: float = 0.0  # sum c_i over the curved samples in play
     derived: bool = False  # f_alpha is, in part, from products that the Newton equation had
     steps: int = 0  # in this stage
-    moved: float = np.inf  # how far a margin has moved in this stage, at most
+    moved: float = 0.0  # how far a margin has moved in this stage, at most
     best: float = np.inf  # the least gap so far
     idle: int = 0  # stages since that fell
     stages: int = 0
@@ -257,7 +259,9 @@ def advance(problem: Problem, path: NewtonPath) -> None:
     if path.stage_done:
         _next_stage(problem, path)
     _newton_step(problem, path)
-    if path.gap <= max(0.5 * path.tol * path.primal, 1e-4 * path.seen, LIMIT * path.primal):
+    if path.play.picked is None:
+        path.seen = path.gap
+    elif path.gap <= max(0.5 * path.tol * path.primal, 1e-4 * path.seen, LIMIT * path.primal):
         _bring_back(problem, path)
     if path.stage_done:
         path.stages += 1
@@ -292,18 +296,20 @@ def _next_stage(problem: Problem, path: NewtonPath) -> None:
         shrink **= 1 + path.idle
     path.h = path.h and max(path.h * min(max(shrink, np.sqrt(wanted)), 0.9), LAST_H)
     path.play.centre = path.play.share.copy()
-    _leave_out(problem, path)
+    if path.steps:  # before the first one nobody knows how far margins move
+        _leave_out(problem, path)
     path.steps, path.moved = 0, 0.0
     _look(problem, path)
     path.stage_done = False  # a stage is one step at least: the centre moves on what a step has done
 
 
 def _leave_out(problem: Problem, path: NewtonPath) -> None:
-    """Take those out of play that are further from their kinks than any margin moved in the last stage."""
+    """Take those out of play that are far from their kinks beside how far margins moved in the last stage."""
     loss, play = problem.loss, path.play
-    at_top = (play.share >= loss.bound) & (play.margins < loss.tilt - loss.bend * min(loss.bound, 1.0) - path.moved)
-    out = at_top | ((play.share <= 0.0) & (play.margins > loss.tilt + path.moved))
-    if 2 * np.count_nonzero(out) < len(out):
+    far = FAR[path.curved.gram is not None] * path.moved
+    at_top = (play.share >= loss.bound) & (play.margins < loss.tilt - loss.bend * min(loss.bound, 1.0) - far)
+    out = at_top | ((play.share <= 0.0) & (play.margins > loss.tilt + far))
+    if np.count_nonzero(out) < LEAVE * len(out):
         return
     play.put_back(path.share)
     path.passes += path.curved.update(problem, play)  # those that leave must not stay in its sums
@@ -332,7 +338,6 @@ def _bring_back(problem: Problem, path: NewtonPath) -> None:
     path.play = Play(None, problem.y, problem.cost, centre, margins, path.share.copy())
     path.rest = (np.zeros(problem.size), 0.0, 0.0)
     path.passes += 1.0
-    path.moved = np.inf
     _look(problem, path)
     path.seen = path.gap
 

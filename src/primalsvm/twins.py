@@ -42,7 +42,8 @@ def find_twins(problem: Problem, among: np.ndarray) -> Twins:
         several = np.append(same, False)[: len(among)] | np.append(False, same)[: len(among)]
         among, kind = among[several], kind[several]
     one, other = (np.flatnonzero(problem.y[among] == label) for label in (1.0, -1.0))
-    _, first, second = np.intersect1d(*(_name(kind[some], len(among)) for some in (one, other)), return_indices=True)
+    plus, minus = (_name(kind[some], len(among)) for some in (one, other))
+    _, first, second = np.intersect1d(plus, minus, assume_unique=True, return_indices=True)
     return Twins(among[one[first]], among[other[second]])
 
 
