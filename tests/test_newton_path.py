@@ -550,3 +550,17 @@ def test_a_lifted_bound_saves_steps(monkeypatch):
         assert found[reach].status == "converged" and found[reach].certificate.relative_gap <= 1e-4
     with_lift, without = found.values()
     assert with_lift.iterations < without.iterations
+
+
+@pytest.mark.parametrize("explicit", [0, 1000], ids=["conjugate gradients", "matrix"])
+def test_every_path_comes_to_its_end(explicit, monkeypatch):
+    """Also those that leave samples out until rounding moves the rest, and bring them back, and leave them out again."""
+    monkeypatch.setattr(module, "EXPLICIT", explicit)
+    for seed in range(4):
+        for intercept in INTERCEPTS:
+            problem, _ = make(seed, Hinge(), intercept, "linear", 100.0)
+            path, steps = begin_path(problem, bad_start(problem, seed)), 0
+            while not path.ended and steps < 4 * module.STAGES:
+                advance(problem, path)
+                steps += 1
+            assert path.ended and path.play.picked is None

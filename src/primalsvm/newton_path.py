@@ -54,10 +54,11 @@ MANY_SAMPLES = 3  # for each feature, from which second order wins although the 
 BASIS, BASIS_ROWS = 10_000, 20  # the same, and SAMPLE_ROWS, where the features are an orthonormal basis of a kernel's
 STAGE_STEPS = 50  # Newton on a piecewise quadratic ends after a few steps, or h was cut too fast
 STAGES, IDLE = 200, 6  # in all, and without a smaller gap
-SETTLED = 0.3  # of the stages' part of the gap may be left to Newton when a stage ends
+SETTLED = 0.3  # of the gap that is wanted may be left to Newton when the last stage ends,
+ROUGHLY = 1.5  # and of the stages' part of the gap when another ends: the next one begins further away anyway
 SHRINK = {True: 0.5, False: 0.7}  # h of the next stage over h of this one: a small h is hard on conjugate gradients
 FAR = {True: 0.25, False: 1.0}  # of the largest movement of a margin: most move far less, and the next ones too ...
-LEAVE = 0.3  # ... and fewer of the samples are not worth leaving out
+LEAVE = {True: 0.3, False: 0.5}  # ... and fewer of the samples are not worth leaving out
 FIRST_H, LAST_H = 2.0, 1e-6
 START_H = 20  # h over the relative gap of a given alpha
 SAMPLE, SAMPLE_ROWS = 16, 100  # a large problem starts from one in so many samples, and so many for each feature
@@ -271,6 +272,7 @@ def advance(problem: Problem, path: NewtonPath) -> None:
         over = path.idle >= IDLE or path.stages >= STAGES or path.gap <= LIMIT * path.primal
         if (over or settled) and path.play.picked is not None:
             _bring_back(problem, path)
+            path.moved = np.inf  # nobody is left out of the stage that may be the last one
         else:
             path.over, path.settled = over, path.tol if settled else np.inf
 
@@ -306,10 +308,11 @@ def _next_stage(problem: Problem, path: NewtonPath) -> None:
 def _leave_out(problem: Problem, path: NewtonPath) -> None:
     """Take those out of play that are far from their kinks beside how far margins moved in the last stage."""
     loss, play = problem.loss, path.play
-    far = FAR[path.curved.gram is not None] * path.moved
+    explicit = path.curved.gram is not None
+    far = FAR[explicit] * path.moved
     at_top = (play.share >= loss.bound) & (play.margins < loss.tilt - loss.bend * min(loss.bound, 1.0) - far)
     out = at_top | ((play.share <= 0.0) & (play.margins > loss.tilt + far))
-    if np.count_nonzero(out) < LEAVE * len(out):
+    if np.count_nonzero(out) < LEAVE[explicit] * len(out):
         return
     play.put_back(path.share)
     path.passes += path.curved.update(problem, play)  # those that leave must not stay in its sums
@@ -395,7 +398,7 @@ def _measure(problem: Problem, path: NewtonPath) -> None:
         path.newton += problem.penalty(path.b - problem.intercept_scaling**2 * path.balance)
     elif problem.intercept == "free" and path.inside > 0:  # what a step in b alone would gain
         path.newton += 0.5 * path.balance * path.balance * (problem.loss.bend + 2 * path.h) / path.inside
-    path.stage_done = path.newton <= max(SETTLED * path.lack, (SETTLED * path.tol + LIMIT) * path.primal)
+    path.stage_done = path.newton <= max(ROUGHLY * path.lack, (SETTLED * path.tol + LIMIT) * path.primal)
 
 
 def _sum_over_samples(problem: Problem, count: int, work: Callable[[int, int], tuple[float, ...]]) -> tuple[float, ...]:
