@@ -107,6 +107,21 @@ def test_transpose_matvec_within_its_terms(layout, dtype):
 
 @every_dtype
 @every_layout
+@pytest.mark.parametrize("threads", [1, 3])
+def test_both_ways_within_their_terms(layout, dtype, threads, monkeypatch):
+    monkeypatch.setattr(matrix, "THREAD_WORK", 100)
+    for wide in (False, True):
+        monkeypatch.setattr(matrix, "NARROW", 1 if wide else 200)
+        X = as_matrix(LAYOUTS[layout](values(dtype)), threads)
+        X.block = 1000  # several, the last one not whole
+        scores, back = X.both_ways(WEIGHTS, SAMPLE_WEIGHTS)
+        assert_within(scores[SOME], *exact_scores(dtype), X.matvec_terms)
+        assert_within(back, *exact_transpose(dtype), X.transpose_terms)
+        np.testing.assert_array_equal(scores, X.matvec(WEIGHTS))
+
+
+@every_dtype
+@every_layout
 def test_squared_norms(layout, dtype):
     squares = as_matrix(LAYOUTS[layout](values(dtype))).squared_norms
     exact = np.array([float(sum(Fraction(float(x)) ** 2 for x in row)) for row in values(dtype)[SOME]])
@@ -194,6 +209,7 @@ def test_threads_change_nothing_beyond_rounding_and_repeat_to_the_bit(layout, dt
     for product in (
         lambda X: X.matvec(WEIGHTS),
         lambda X: X.transpose_matvec(SAMPLE_WEIGHTS),
+        lambda X: X.both_ways(WEIGHTS, SAMPLE_WEIGHTS)[1],
         lambda X: X.gram(weights, rows),
     ):
         np.testing.assert_array_equal(product(several), product(several))
@@ -459,6 +475,8 @@ def test_short_rows_lie_by_length_and_mean_the_same(dtype, scaled, threads, monk
     np.testing.assert_allclose(X.matvec(w, picked), exact[picked] @ w, **close)
     np.testing.assert_allclose(X.transpose_matvec(a), a @ exact, **close)
     np.testing.assert_allclose(X.transpose_matvec(a[:999], picked), a[:999] @ exact[picked], **close)
+    np.testing.assert_allclose(X.both_ways(w, a)[0], exact @ w, **close)
+    np.testing.assert_allclose(X.both_ways(w, a)[1], a @ exact, **close)
     np.testing.assert_allclose(X.squared_norms, (exact**2).sum(axis=1), **close)
     np.testing.assert_allclose(X.diagonal(a[:999], picked), a[:999] @ exact[picked] ** 2, **close)
     np.testing.assert_allclose(X.gram(a[:999], picked), exact[picked].T @ (a[:999, None] * exact[picked]), **close)

@@ -554,7 +554,7 @@ def test_a_lifted_bound_saves_steps(monkeypatch):
 
 @pytest.mark.parametrize("explicit", [0, 1000], ids=["conjugate gradients", "matrix"])
 def test_every_path_comes_to_its_end(explicit, monkeypatch):
-    """Also those that leave samples out until rounding moves the rest, and bring them back, and leave them out again."""
+    """Also those that leave samples out until the rest moves by rounding, and bring them back, again and again."""
     monkeypatch.setattr(module, "EXPLICIT", explicit)
     for seed in range(4):
         for intercept in INTERCEPTS:

@@ -179,13 +179,17 @@ def bound_nothing(problem: Problem) -> tuple[float, float]:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def bound_dual(problem: Problem, alpha: Array) -> tuple[float, Array]:
+def bound_dual(problem: Problem, alpha: Array, known: tuple[Feasible, Array] | None = None) -> tuple[float, Array]:
     """(lower bound on min P, the feasible alpha it comes from). alpha may be anything: it is made feasible first.
+    Where the judge has done so, and computed f_alpha, both are `known`.
 
     Of the feasible multiples of that alpha the best is taken: D is a parabola along them.
     """
-    point = problem.feasible(alpha)
-    alpha, f = point.alpha, problem.adjoint(point.signed)
+    if known is None:
+        point = problem.feasible(alpha)
+        known = point, problem.adjoint(point.signed)
+    point, f = known
+    alpha = point.alpha
     scale = _best_multiple(problem, point, problem.inner(f, f))
     if not 1 / FAR <= scale <= FAR:  # squares of the shorter alpha may have been less than any number
         point = problem.feasible(scale * alpha)
@@ -271,7 +275,13 @@ def certificate(
     """
     begin = time.perf_counter()
     f, _ = _checked(problem, f, 0.0 if b is None else b)
-    scores, error = problem.scored(f, b)
+    known = None
+    if alpha is not None and problem.kind == "linear":  # one pass for both sides
+        point = problem.feasible(alpha)
+        scores, f_alpha = problem.both_ways(f, point.signed)
+        error, known = problem.score_error(f), (point, f_alpha)
+    else:
+        scores, error = problem.scored(f, b)
 
     def best_intercept() -> float:
         return problem.best_intercept(scores, error + 8 * EPS * (np.abs(scores) + 1.0))
@@ -281,7 +291,7 @@ def certificate(
         b = best_b = best_intercept()
     b = float(b)
     primal, rounding = bound_primal(problem, f, b, (scores, error))
-    dual, feasible = bound_dual(problem, alpha) if alpha is not None else (0.0, np.zeros(problem.n))
+    dual, feasible = bound_dual(problem, alpha, known) if alpha is not None else (0.0, np.zeros(problem.n))
     reachable, polished, passes, walked = primal, False, 3.0, 0.0
     if best_b is None and any_b is not None and relative_gap(primal, dual) > tol:  # else another b is not worth it
         best_b = best_intercept()

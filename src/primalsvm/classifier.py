@@ -207,7 +207,7 @@ class CertifiedClassifier(ProofInNotebook, ClassifierMixin, BaseEstimator):
         if self.class_weight is not None:
             factors = compute_class_weight(self.class_weight, classes=classes, y=y, sample_weight=weight)
             by_class = weight * factors[labels]
-        present = np.flatnonzero(np.bincount(labels[by_class > 0]))
+        present = np.arange(len(classes)) if by_class.all() else np.flatnonzero(np.bincount(labels[by_class > 0]))
         if len(present) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of two classes or more with a weight above zero; the data has "

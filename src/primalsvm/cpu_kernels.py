@@ -618,25 +618,25 @@ def proximal_shares(margins, along, t, known, cost, centre, h, tilt, bend, bound
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def note_sides(share, cost, bound, every, picked, mask, changed):
-    """mask says of all samples whether 0 < a_i < bound: those picked anew, and `changed` gets the places in `picked`
-    of those for which that is new.
+def note_sides(share, cost, bound, picked, begin, end, mask, changed):
+    """mask says of all samples whether 0 < a_i < bound: those from begin to end of the `picked`, which are all where
+    there is none, anew; and `changed` gets, from begin on, the places of those for which that is new.
 
     Returns how many these are, how many lie inside, and the sum of their costs.
     """
-    count, curved, total = 0, 0, 0.0
-    for k in range(share.size):
+    count, curved, total = begin, 0, 0.0
+    for k in range(np.uint64(begin), np.uint64(end)):
         inside = (share[k] > 0.0) & (share[k] < bound)
         total += cost[k] if inside else 0.0
         curved += inside
-    for k in range(share.size):
-        i = k if every else picked[k]
+    for k in range(np.uint64(begin), np.uint64(end)):
+        i = np.uint64(picked[k]) if picked.size else k
         inside = (share[k] > 0.0) & (share[k] < bound)
         if mask[i] != inside:
             mask[i] = inside
             changed[count] = k
             count += 1
-    return count, curved, total
+    return count - begin, curved, total
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})

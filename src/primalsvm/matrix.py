@@ -4,6 +4,7 @@ Everything above says
 
     X.matvec(w)                 X w                          (n,)   one pass
     X.transpose_matvec(a)       X' a                         (d,)   one pass over the rows with a_i != 0
+    X.both_ways(w, a)           the two together                    one pass, where rows are short
     X.gram(weights, picked)     X[picked]' diag(weights) X[picked]   (d, d);  X.add_gram adds it to a lower triangle
     X.normal_matvec(w, weights, picked)      that times w    (d,)   one pass over these rows
     X.squared_norms             |x_i|^2                      (n,)   computed once
@@ -125,6 +126,26 @@ class Matrix:
             return total
 
         return _sum(in_parts(self._cuts(len(a)), work))
+
+    def both_ways(self, w: Array, a: Array) -> tuple[Array, Array]:
+        """(X w, X' a), block by block: the second product finds the rows in the cache."""
+        from .cpu_kernels import add_rows, dot_rows
+
+        if not self.in_memory:
+            return self.matvec(w), self.transpose_matvec(a)
+        out, which = np.empty(self.shape[0]), self._which(None)
+
+        def work(begin: int, end: int) -> Array:
+            total, piece = np.zeros(self.shape[1]), np.empty(self.shape[1])
+            for first in range(begin, end, self.block):
+                last = min(first + self.block, end)
+                dot_rows(self.rows, *which, first, last, w, out)
+                piece[:] = 0.0
+                add_rows(self.rows, *which, first, last, a, piece)
+                total += piece
+            return total
+
+        return out, _sum(in_parts(self._cuts(len(out)), work))
 
     def normal_matvec(self, w: Array, weights: Array, picked: np.ndarray) -> Array:
         """X[picked]' diag(weights) X[picked] w, for which each row is read once."""
@@ -253,6 +274,11 @@ class Dense(Matrix):
 
         return _sum(in_parts(self._cuts(len(a)), work))
 
+    def both_ways(self, w, a):
+        if self.shape[1] <= NARROW:
+            return super().both_ways(w, a)
+        return self.matvec(w), self.transpose_matvec(a)
+
     def _add_gram(self, total, weights, picked):
         negative = weights < 0  # a product of a block with itself has one sign
         if negative.any():
@@ -288,7 +314,7 @@ class Dense(Matrix):
         return weights @ self.values[picked].astype(np.float64) ** 2
 
     def take(self, picked: np.ndarray) -> "Dense":
-        return Dense(self.values[picked], self.threads)
+        return Dense(np.take(self.values, picked, axis=0), self.threads)  # four times as fast as values[picked]
 
     def outer_gram(self):
         values = self.values.astype(np.float64, copy=False)

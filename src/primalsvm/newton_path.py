@@ -106,12 +106,16 @@ class Curved:
         """Take in what has changed among those in play; passes that took."""
         from .cpu_kernels import note_sides
 
-        every, bound = play.picked is None, problem.loss.bound
-        changed = np.empty(len(play.share), dtype=np.int64)
-        picked = ALL if every else play.picked
-        count, curved, self.total = note_sides(play.share, play.cost, bound, every, picked, self.mask, changed)
-        changed = changed[:count]
-        if count > 0.7 * curved:  # then it is cheaper to begin anew
+        bound, picked = problem.loss.bound, ALL if play.picked is None else play.picked
+        places = np.empty(len(play.share), dtype=np.int64)
+
+        def work(begin: int, end: int) -> tuple[int, int, int, float]:
+            return begin, *note_sides(play.share, play.cost, bound, picked, begin, end, self.mask, places)
+
+        begins, counts, curved, totals = zip(*problem.in_parts(work, len(places)), strict=True)
+        changed = np.concatenate([places[k : k + count] for k, count in zip(begins, counts, strict=True)])
+        self.total = sum(totals)
+        if len(changed) > 0.7 * sum(curved):  # then it is cheaper to begin anew
             changed = np.flatnonzero((play.share > 0.0) & (play.share < bound))
             self.gram = None if self.gram is None else np.zeros_like(self.gram)
             self.diagonal = None if self.diagonal is None else np.zeros_like(self.diagonal)

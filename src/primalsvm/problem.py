@@ -12,6 +12,7 @@ coefficients beta (n,) of a kernel problem, f = sum_j beta_j k(x_j, .). Algorith
 
     scores(f)       f(x_i) for all i, without b                 one pass
     adjoint(v)      sum_i v_i phi(x_i) as an f                  one pass (linear), free (kernel)
+    both_ways(f, v) the two together                            one pass
     inner(f, g)     <f, g>
 
 The first two take `picked`, positions of samples, where only those are meant.
@@ -123,6 +124,10 @@ class Problem:
 
     def adjoint(self, v: Array, picked: np.ndarray | None = None) -> Array:
         raise NotImplementedError
+
+    def both_ways(self, f: Array, v: Array) -> tuple[Array, Array]:
+        """(scores(f), adjoint(v))"""
+        return self.scores(f), self.adjoint(v)
 
     def curve(self, f: Array, weights: Array, picked: np.ndarray) -> Array:
         """sum over k of weights[k] <f, phi(x_i)> phi(x_i), i = picked[k]: the losses' part of a Hessian times f."""
@@ -354,6 +359,9 @@ class LinearProblem(Problem):
     def adjoint(self, v, picked=None):
         return self.X.transpose_matvec(v, picked)
 
+    def both_ways(self, f, v):
+        return self.X.both_ways(f, v) if np.any(f) else super().both_ways(f, v)
+
     def curve(self, f, weights, picked):
         return self.X.normal_matvec(f, weights, picked)
 
@@ -373,7 +381,9 @@ class LinearProblem(Problem):
         return (self.size + 8) * EPS * float(f @ f)
 
     def adjoint_error(self, v):
-        return (self.X.transpose_terms + 8) * EPS * float(np.abs(v) @ self.norms)
+        norms = self.norms
+        size = sum(self.in_parts(lambda begin, end: float(np.abs(v[begin:end]) @ norms[begin:end]), self.n))
+        return (self.X.transpose_terms + 8) * EPS * size
 
 
 class Scored(NamedTuple):

@@ -17,10 +17,10 @@ from .projected_gradient import ProjectedGradient
 from .smo import SMO
 from .subgradient import Subgradient
 
-# mean of c |x|^2 below which passes over sparse rows win, for smooth losses and the hinge ...
+# mean of c |x|^2 below which passes over sparse rows win at a usual tol, for smooth losses and the hinge ...
 LIGHT = {True: 1.5, False: 2.0}  # ... where second order means conjugate gradients,
-LIGHT_EXPLICIT = {True: 0.6, False: 2.0}  # and where it means a matrix, at a usual tol: that gives six digits for
-USUAL_TOL, FALL = 1e-3, 0.25  # little more than three, while passes go on; so these fall as tol to this power
+LIGHT_EXPLICIT = {True: 0.6, False: 2.0}  # and where it means a matrix. Where samples are many for the features, it
+USUAL_TOL, FALL = 1e-3, 0.25  # gives six digits for little more than three, and passes go on: they fall as tol^FALL
 
 __all__ = [
     "SMO",
@@ -74,9 +74,9 @@ def _choose(problem: Problem, tol: float) -> tuple[Solver, str]:
     if d <= EXPLICIT and 100 * problem.entries < FREE_WORK:  # solved as far as float64 goes, which is many passes
         return Newton(), f"a small problem, and a matrix of its {d} features is cheap"
     # c |x|^2 is how far a single alpha_i can move its own margin: where that is little, few passes settle everything
-    light = LIGHT[problem.loss.smooth]
-    if d <= EXPLICIT:
-        light = LIGHT_EXPLICIT[problem.loss.smooth] * min(tol / USUAL_TOL, 1.0) ** FALL
+    light = (LIGHT_EXPLICIT if d <= EXPLICIT else LIGHT)[problem.loss.smooth]
+    if d <= EXPLICIT or n >= MANY_SAMPLES * d:
+        light *= min(tol / USUAL_TOL, 1.0) ** FALL
     if isinstance(problem.X, Sparse) and float(np.mean(problem.cost * problem.squared_norms)) < light:
         return DualCoordinateAscent(), "sparse, and C is small for the length of the rows"
     if d <= EXPLICIT:
