@@ -47,6 +47,8 @@ from .solve import Start
 from .twins import Twins, find_twins, settle_twins
 
 SETTLED = 0.1  # of the violation in the last full pass: then those put aside are looked at again
+NEAR, AGAIN = 100.0, 3.0  # times tol: so near the end those called back are put aside again in the pass that looks at
+# them, beyond so many times the limits of the others; before, in the pass after that
 PAGE, CACHE = 4096, 8_000_000  # bytes that the memory fetches at once, and that the processor keeps
 MOST = 8  # neighbours visited together: an ascent in cycles, of blocks too, is slower than one in random order
 MEETINGS = 8  # of the threads in a pass, at most
@@ -260,17 +262,18 @@ def _call_back(problem: Problem, ascent: Ascent, visited: int, close: bool) -> N
     high, low = ascent.limits[0], ascent.limits[1]
     if visited == len(ascent.everyone):
         ascent.settled = SETTLED * (high - low)
+    loose = 1.0
     if not ascent.shrink or close or high - low <= ascent.settled:
         ascent.active = ascent.everyone.copy()
-        ascent.limits[2:4] = np.inf, -np.inf
+        loose = AGAIN if ascent.shrink and ascent.belief <= NEAR * ascent.tol else np.inf
     else:
         ascent.active = ascent.active[ascent.active >= 0]
         if ascent.block > 1:
             mask = np.zeros(problem.n, dtype=bool)
             mask[ascent.active] = True
             ascent.active = problem.where(mask)  # neighbours in memory again
-        ascent.limits[2] = high if high > 0 else np.inf
-        ascent.limits[3] = low if low < 0 else -np.inf
+    ascent.limits[2] = loose * high if high > 0 else np.inf
+    ascent.limits[3] = loose * low if low < 0 else -np.inf
 
 
 def look_for_twins(problem: Problem, ascent: Ascent) -> None:
