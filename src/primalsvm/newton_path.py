@@ -417,10 +417,16 @@ def _newton_step(problem: Problem, path: NewtonPath) -> None:
     path.passes += path.curved.update(problem, play)
     slope_b = weight * path.b - path.balance if problem.intercept != "none" else 0.0
     p, p_b, cost, image = newton_direction(problem, path.f - path.f_alpha, slope_b, path.curved, loss.bend + 2 * path.h)
-    p_scores = problem.scores(p, play.picked)
-    if p_b:
-        p_scores += p_b
-    change = np.multiply(p_scores, play.y, out=p_scores)
+    change = problem.scores(p, play.picked)
+
+    def to_margins(begin: int, end: int) -> tuple[float, float]:
+        part = change[begin:end]
+        if p_b:
+            part += p_b
+        part *= play.y[begin:end]
+        return float(np.max(part, initial=0.0)), -float(np.min(part, initial=0.0))
+
+    furthest = max(map(max, problem.in_parts(to_margins, len(change))))
     rest, rest_balance, _ = path.rest
     linear = problem.inner(path.f - rest, p) + (weight * path.b - rest_balance) * p_b
     quadratic = problem.inner(p, p) + weight * p_b * p_b
@@ -430,7 +436,7 @@ def _newton_step(problem: Problem, path: NewtonPath) -> None:
     margins, share = play.margins, play.share
     path.f, path.b = path.f + t * p, path.b + t * p_b
     path.steps += 1
-    path.moved += abs(t) * max(float(np.max(change, initial=0.0)), -float(np.min(change, initial=0.0)))
+    path.moved += abs(t) * furthest
     path.passes += cost + len(play.margins) / problem.n
     _look(problem, path, change, t, image)
     level = path.value - 1e-12 * abs(path.value)

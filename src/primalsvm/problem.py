@@ -74,15 +74,21 @@ class Problem:
         self.cost = np.ascontiguousarray(self.cost, dtype=np.float64)
         if self.y.ndim != 1 or self.cost.ndim != 1:
             raise ValueError(f"y and cost must be vectors, got shapes {self.y.shape} and {self.cost.shape}.")
-        if not (np.abs(self.y) == 1.0).all():
+        fine = self.in_parts(self._checks, len(self.y)) if len(self.y) == len(self.cost) else [self._checks(0, None)]
+        if not all(signs for signs, _ in fine):
             raise ValueError("y must hold -1 and +1 only.")
-        if not (np.isfinite(self.cost).all() and (self.cost >= 0).all()):
+        if not all(costs for _, costs in fine):
             raise ValueError("the costs C * weight must be finite and not negative.")
         square = self.intercept_scaling * self.intercept_scaling
         if self.intercept == "penalized" and not 2.0**-1022 <= square < np.inf:
             raise ValueError(f"intercept_scaling must be a number whose square is one, got {self.intercept_scaling!r}.")
         if len(self.y) != self.n or len(self.cost) != self.n:
             raise ValueError(f"y and cost must have {self.n} entries, got {len(self.y)} and {len(self.cost)}.")
+
+    def _checks(self, begin: int, end: int | None) -> tuple[bool, bool]:
+        """Are these labels signs? Are these costs finite and not negative?"""
+        y, cost = self.y[begin:end], self.cost[begin:end]
+        return bool((np.abs(y) == 1.0).all()), bool((np.isfinite(cost) & (cost >= 0)).all())
 
     def with_cost(self, cost: Array) -> "Problem":
         """The same problem with other costs."""
@@ -189,7 +195,14 @@ class Problem:
         return in_parts([min(lumps * k // parts * lump, count) for k in range(parts + 1)], work)
 
     def margins(self, scores: Array, b: float) -> Array:
-        return self.y * (scores + b) if b else self.y * scores
+        out = np.empty(self.n)
+
+        def work(begin: int, end: int) -> None:
+            part = slice(begin, end)
+            np.multiply(self.y[part], scores[part] + b if b else scores[part], out=out[part])
+
+        self.in_parts(work, self.n)
+        return out
 
     def penalty(self, b: float) -> float:
         """What P charges for the intercept."""

@@ -29,7 +29,7 @@ from ..ascent import can_lift, lift, rough_start
 from ..problem import KernelProblem, LinearProblem, Problem
 from ..solve import Solver, Start
 
-REACH = 20.0  # times tol: a gap from which a few passes of ascent may come down to tol
+REACH = 40.0  # times tol: a gap from which a few passes of ascent may come down to tol
 DEAR, ASCENT = 200, 2  # features from which a step with a matrix costs more than the passes of ascent that save it
 
 
