@@ -38,7 +38,8 @@ FIRST, LEAP = 12.0, 5.0  # passes before the first mark, and between two leaps: 
 FINE = 1e-8  # a belief from which on rounding would leap too
 EARLY, PEEK = 3.0, 3.0  # passes, and times tol a belief, from which on P is computed: f jitters by then
 AVERAGE = 16  # passes of a turn before averages are taken, and then in windows of a third of it
-TURN, GROWTH = 25, 1.5  # passes of the first turn, and each turn's length over that of the last one
+TURN = {True: 25, False: 40}  # passes of the first turn; where the loss is not smooth Newton has stages to go ...
+GROWTH = 1.5  # ... and each turn's length over that of the last one
 UNFINISHED = 2  # times its turn Newton may take for its first stage
 LIFT_REACH = 100.0  # times tol: a gap of Newton's from which a few passes may come down to tol
 
@@ -50,7 +51,7 @@ class State(Ascent):
     window: int = 0  # how many
     window_end: float = AVERAGE
     rounds: int = 0  # passes over the active ones
-    turn: float = TURN  # length of a turn, in passes ...
+    turn: float = 0.0  # length of a turn, in passes ...
     turn_began: float = 0.0
     turn_passes: float = 0.0  # passes before the ascent's turn
     began_with: float = np.inf  # ... and the belief half-way through
@@ -82,7 +83,7 @@ class DualCoordinateAscent(Solver):
         state = begin(problem, start, self.seed, self.shrink, State)
         assert isinstance(state, State)
         state.f = state.work if problem.kind == "linear" else state.alpha * problem.y
-        state.total = np.zeros(problem.size)
+        state.total, state.turn = np.zeros(problem.size), TURN[problem.loss.smooth]
         return state
 
     def step(self, problem: Problem, state: State) -> None:
