@@ -47,7 +47,7 @@ LIFT_REACH = 100.0  # times tol: a gap of Newton's from which a few passes may c
 @dataclass
 class State(Ascent):
     f: Array = field(default_factory=lambda: np.zeros(0))  # what is judged: work, or an average of it
-    total: Array = field(default_factory=lambda: np.zeros(0))  # sum of f over the window, for the average
+    total: Array = field(default_factory=lambda: np.zeros(0))  # sum of f after each pass of the window, for the average
     window: int = 0  # how many
     window_end: float = AVERAGE
     rounds: int = 0  # passes over the active ones
@@ -95,9 +95,13 @@ class DualCoordinateAscent(Solver):
             self._take_over(problem, state, state.path)
         look_for_twins(problem, state)
         visits, before = 0, state.passes
+        averaging = problem.kind == "linear" and state.passes - state.turn_passes >= AVERAGE / 2
         for _ in range(ROUNDS):
             visits += make_pass(problem, state)
             state.rounds += 1
+            if averaging:
+                state.total += state.work
+                state.window += 1
             if visits >= len(state.everyone) or state.belief <= state.tol:
                 break
         state.passes += visits / max(len(state.everyone), 1)
@@ -175,13 +179,9 @@ class DualCoordinateAscent(Solver):
     @staticmethod
     def _average(problem: Problem, state: State) -> None:
         """At the end of a window, offer the average of its f where that has the smaller gap."""
+        if not state.window or state.passes < state.window_end:
+            return
         done = state.passes - state.turn_passes
-        if done < AVERAGE / 2:
-            return
-        state.total += state.work
-        state.window += 1
-        if state.passes < state.window_end:
-            return
         f = state.total / state.window
         state.total[:], state.window, state.window_end = 0.0, 0, state.passes + max(1.0, done / 3)
         margins = problem.margins(problem.scores(f), state.b)
