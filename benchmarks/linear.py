@@ -139,7 +139,7 @@ def cells_for(side: Side, name: str, options, measured: str) -> list[tuple]:
     tried = {
         linear_report.key_of(line)
         for line in lines
-        if line["side"] == REFERENCE.name and (line["commit"] == measured or not again)
+        if line["side"] == REFERENCE.name and (not again or line.get("commit") == measured)
     }
     cells = []
     for loss in (loss for loss in options.losses if loss in side.losses):

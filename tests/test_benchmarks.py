@@ -226,6 +226,12 @@ def test_a_few_lines_of_a_climb_decide_a_duel(small, tmp_path):
     assert done.returncode == 0, done.stderr
     few = linear_report.read(tmp_path / "few.jsonl")
     assert len(few) < len(lines) and decided(few) == decided(lines)
+    # a table of ours beside them measures nobody else
+    files = tuple(str(tmp_path / "few.jsonl") if part.endswith("runs.jsonl") else part for part in files)
+    done = run(*SMALL, *files, "--only", "primalsvm", "--repeats", "1", module="benchmarks.linear")
+    assert done.returncode == 0, done.stderr
+    more = linear_report.read(tmp_path / "few.jsonl")[len(few) :]
+    assert more and {line["side"] for line in more} == {"primalsvm"}
     # where nobody got there, that a ladder was climbed is still known
     lost = [line if line["side"] == "reference" else line | {"primal": 2 * line["primal"]} for line in lines]
     assert decided(linear_report.distil(lost, 1)) == decided(lost)
