@@ -161,6 +161,7 @@ class NewtonPath:
     stages: int = 0
     seen: float = np.inf  # the gap when all samples were in play the last time
     stage_done: bool = False
+    hopeful: bool = False  # those out of play are the judge's to look at: with them it may be done
     over: bool = False  # nothing left to gain
     settled: float = np.inf  # the tol for which nothing is left to do
     passes: float = 0.0
@@ -187,8 +188,8 @@ class NewtonPath:
 
     @property
     def belief(self) -> float:
-        """The relative gap; none while some samples are out of play."""
-        if self.play.picked is not None:
+        """The relative gap; while some samples are out of play none, unless it is time to look at all."""
+        if self.play.picked is not None and not self.hopeful:
             return np.inf
         return min(self.gap, max(self.primal - self.dual, 0.0)) / self.primal if self.primal > 0 else 0.0
 
@@ -261,12 +262,17 @@ def advance(problem: Problem, path: NewtonPath) -> None:
     """One Newton step with line search, after moving the centre where the last step finished a stage."""
     if path.ended:
         return
+    if path.hopeful:  # in vain
+        path.hopeful = False
+        _bring_back(problem, path)
     if path.stage_done:
         _next_stage(problem, path)
     _newton_step(problem, path)
     if path.play.picked is None:
         path.seen = path.gap
-    elif path.gap <= max(0.5 * path.tol * path.primal, 1e-4 * path.seen, LIMIT * path.primal):
+    elif path.gap <= 0.5 * path.tol * path.primal:
+        path.hopeful = True
+    elif path.gap <= max(1e-4 * path.seen, LIMIT * path.primal):
         _bring_back(problem, path)
     if path.stage_done:
         path.stages += 1
