@@ -22,7 +22,8 @@ certificate turns them into an error bound. transpose_matvec sums over blocks of
 block + n / block instead of n.
 """
 
-from contextlib import AbstractContextManager
+import ctypes
+from contextlib import AbstractContextManager, suppress
 from functools import cache, cached_property, partial
 from typing import ClassVar
 
@@ -42,6 +43,7 @@ THREAD_WORK = 60_000  # entries of X: what a thread should have to do, at least,
 CACHE = 4_000_000  # bytes of rows from which they are asked for ahead of time
 MIXED, SHORT, COPIED = 5000, 16, 32_000_000  # rows, entries of one on average, bytes: what is copied by length
 MANY_ROWS = 100_000  # from which vectors of all samples are worth keeping the pages of
+M_TRIM_THRESHOLD, KEPT = -1, 128 * 2**20  # as in malloc.h, and bytes
 LONG = 255  # entries; which of longer rows is the longer one does not matter
 FILLED = 0.3  # share of nonzeros from which the products of zeros cost less than the bookkeeping of a sparse gram
 
@@ -62,8 +64,11 @@ def one_blas_thread() -> AbstractContextManager:
 def keep_pages() -> None:
     """glibc hands freed memory back to the system as soon as there are 16 MB of it or so, and vectors of half a million
     samples are then made of new pages each time, a sixth of a fit. Once it has freed a block of nearly 32 MB, untouched
-    or not, it keeps up to twice as much (mallopt(3), M_MMAP_THRESHOLD). Elsewhere this does nothing."""
+    or not, blocks of up to that size stay in its heap (mallopt(3), M_MMAP_THRESHOLD), and of that it is told to keep
+    KEPT at the end. Elsewhere this does nothing."""
     np.empty(32 * 2**20 - 2**16, dtype=np.uint8)
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, KEPT)
 
 
 def _sum(parts: list[Array]) -> Array:
