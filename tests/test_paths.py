@@ -38,7 +38,7 @@ def test_together_they_take_less_than_alone(loss):
     settings = {"loss": loss, "tol": 1e-6}
     together = sum(model.history_[-1].passes for model in linear_path(X, y, C=GRID, **settings))
     alone = sum(LinearSVC(C=C, **settings).fit(X, y).history_[-1].passes for C in GRID)
-    assert together < 0.8 * alone
+    assert together < 0.85 * alone
 
 
 def test_the_order_is_that_of_the_grid_and_repeats_are_solved_once():

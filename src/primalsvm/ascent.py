@@ -25,26 +25,28 @@ is too short for the rest. So each reckons with the others: what it does to f_j 
 
 as many times as threads were seen to do the same. Where the step stays short even so, one goes on alone.
 
-A few samples can keep a whole ascent waiting: of two that are the same and have different labels, both alpha_i have a
-long way to go, and each step of one undoes most of the other's. So every few passes all `leap` along what they have
-done since the last time, to the maximum of D on that line; those that leave their boxes go back. It costs O(n + d).
-Those that are exactly the same are `twins`, and are settled after each pass.
+A few samples can keep a whole ascent waiting: of two that are nearly the same, each step of one undoes most of the
+other's, be their labels the same or not, and both alpha_i have a long way to go. Posts to two newsgroups are such, and
+whatever stands twice with a word changed. So every few passes all go further along what they have done since the last
+time, to the maximum of D on that line (those that leave their boxes go back); and those that have moved f most are
+settled together: the maximum of D over their alpha_i is a quadratic program in a box (`box_qp`).
 
 Hsieh, Chang, Lin, Keerthi, Sundararajan (2008), Algorithms 1 and 3; seed 004's Algorithm 3; for the intercept
 Rockafellar (1976), the method of multipliers on the dual.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from . import box_qp
 from .crew import in_parts
 from .losses import Array
 from .newton_path import NewtonPath
 from .problem import LinearProblem, Problem
 from .solve import Start
-from .twins import Twins, find_twins, settle_twins
 
 SETTLED = 0.1  # of the violation in the last full pass: then those put aside are looked at again
 NEAR, AGAIN = 100.0, 3.0  # times tol: so near the end those called back are put aside again in the pass that looks at
@@ -54,10 +56,13 @@ MOST = 8  # neighbours visited together: an ascent in cycles, of blocks too, is 
 MEETINGS = 8  # of the threads in a pass, at most
 PART_ENTRIES, COPIES = 400_000, 10  # of X, and times the length of f: what a thread should do between two meetings
 IN_STEP, NEARLY = 0.6, 0.9  # of the sum of what they did: below, one goes on alone; from which on it is done whole
-FARTHEST = 1000.0  # times what they did: so far a leap goes at most, and rounding in f with it
 REACH = 1000  # times mean |x|^2 over sum c |x|^2: a free b may move so far in a pass; further, and it ties all together
 LIFTS = 4  # passes to lift a bound
-TWINS = 5.0  # passes after which twins are looked for: an easy problem is solved before
+BLOCK = 64  # samples that are settled together, at most, and no more pairs than n,
+FIRST, SHARE = 6.0, 0.5  # after so many passes at first, and so much of the time in passes between
+BLOCK_CALLS, PASS_CALLS = 500_000, 50_000  # multiplications: what their calls cost
+WORTH, LONGEST = 0.1, 4.0  # of what the passes since then gained: with less all wait twice as long, up to so long
+FARTHEST = 1000.0  # times what they did: so far all go at most, and rounding in f with it
 NO_ECHO = np.zeros(0)
 
 
@@ -87,9 +92,10 @@ class Ascent:
     alone: bool = False  # one thread is enough
     copies: Array | None = None  # (threads, d) of f
     echo: Array | None = None  # (d + 1,) see cpu_kernels.put_together; of the balance the last
-    mark: Start | None = None  # f and alpha at the last leap ...
-    marked: float = 0.0  # ... which was after so many passes
-    twins: Twins | None = None
+    mark: Start | None = None  # f and alpha when all went further the last time ...
+    marked: float = 0.0  # ... with this D
+    due: float = FIRST  # after how many passes they do the next time,
+    rest: float = 1.0  # and how long they wait when it was not worth it
     passes: float = 0.0
 
 
@@ -179,9 +185,6 @@ def make_pass(problem: Problem, ascent: Ascent) -> int:
     ascent.b = ascent.centre + ascent.reach * ascent.balance[0]
     if problem.intercept == "free":
         ascent.centre = ascent.b
-    if ascent.twins is not None and len(ascent.twins.one):
-        _, upper, stiffness, _ = ascent.facts.T
-        ascent.gain += settle_twins(ascent.twins, ascent.alpha, upper, stiffness, problem.loss.tilt)
     lack, ascent.lack = ascent.lack, ascent.limits[4]
     fall = min(ascent.lack / lack, 1.0) if lack > 0 else 1.0
     lack = ascent.lack * np.sqrt(fall)  # it was seen half a pass ago on average
@@ -276,34 +279,67 @@ def _call_back(problem: Problem, ascent: Ascent, visited: int, close: bool) -> N
     ascent.limits[3] = loose * low if low < 0 else -np.inf
 
 
-def look_for_twins(problem: Problem, ascent: Ascent) -> None:
-    """Once, among those that are not put aside by then and cannot cross their box in a step."""
-    if ascent.twins is None and ascent.passes >= TWINS and isinstance(problem, LinearProblem):
-        among = ascent.active[(problem.cost * problem.squared_norms)[ascent.active] > 1.0]
-        ascent.passes += len(among) / problem.n
-        ascent.twins = find_twins(problem, among)
+def go_further(problem: Problem, ascent: Ascent) -> None:
+    """All along what they did since the last time; then those that moved f most to the maximum over their alpha_i."""
+    size = min(BLOCK, math.isqrt(problem.n))
+    reached = dual_of(problem, ascent, ascent.b)
+    if ascent.mark is not None and ascent.mark.alpha is not None:
+        some = np.flatnonzero(ascent.alpha != ascent.mark.alpha)
+        before = ascent.mark.alpha[some]
+        _leap(problem, ascent, some, ascent.alpha[some] - before, ascent.work - ascent.mark.f)
+        if len(some) > size:
+            moved = np.abs(ascent.alpha[some] - before) * problem.norms[some]
+            some = some[np.argpartition(moved, -size)[-size:]]
+        _settle(problem, ascent, some)
+        by_passes, reached = reached - ascent.marked, dual_of(problem, ascent, ascent.b)
+        ascent.rest = 1.0 if reached - ascent.marked > (1 + WORTH) * by_passes else min(2 * ascent.rest, LONGEST)
+    cost = (size * size / problem.n * problem.entries + BLOCK_CALLS) / (problem.entries + PASS_CALLS)
+    ascent.due = ascent.passes + ascent.rest * max(cost / SHARE, 1.0)
+    ascent.mark, ascent.marked = Start(ascent.work.copy(), 0.0, ascent.alpha.copy()), reached
 
 
-def leap(problem: Problem, ascent: Ascent) -> None:
-    """Further along what the passes since the last leap did, to where D is largest."""
-    mark, alpha = ascent.mark, ascent.alpha
-    if mark is not None and mark.alpha is not None:
-        did, dw = alpha - mark.alpha, ascent.work - mark.f
-        far_off = min(_along(problem, ascent, did, dw).best, FARTHEST)
-        far = alpha + far_off * did
-        to = np.clip(far, 0.0, problem.upper)
-        out = np.flatnonzero(far != to)
-        did, dw = to - alpha, far_off * dw
-        if len(out):  # back into their boxes
-            dw -= problem.adjoint((far[out] - to[out]) * problem.y[out], out)
-        way = _along(problem, ascent, did, dw)
-        t = min(way.best, 1.0)
-        alpha += t * did
-        ascent.work += t * dw
-        ascent.balance += t * way.turn
-        ascent.gain += t * way.slope - 0.5 * t * t * way.bend
-        ascent.passes += len(out) / problem.n
-    ascent.mark, ascent.marked = Start(ascent.work.copy(), 0.0, alpha.copy()), ascent.passes
+def _leap(problem: Problem, ascent: Ascent, some: np.ndarray, did: Array, dw: Array) -> None:
+    """These along what they did, which moved f by dw, to where D is largest, or as far as their boxes allow."""
+    y, upper, stiffness, _ = ascent.facts[some].T
+    alpha, b = ascent.alpha[some], ascent.centre + ascent.reach * float(ascent.balance[0])
+
+    def along(did: Array, dw: Array) -> tuple[float, float, float, float]:
+        """Where D is largest, its first part slope t - bend t^2 / 2, and sum did_i y_i."""
+        stiff, turn = stiffness * did, float(did @ y)
+        slope, bend = problem.loss.tilt * float(np.sum(did)) - float(alpha @ stiff), float(did @ stiff)
+        gain = slope - float(ascent.work @ dw) - b * turn
+        curve = bend + float(dw @ dw) + ascent.reach * turn * turn
+        return max(gain / curve, 0.0) if curve > 0.0 else 0.0, slope, bend, turn
+
+    far_off = min(along(did, dw)[0], FARTHEST)
+    far = alpha + far_off * did
+    to = np.clip(far, 0.0, upper)
+    out = np.flatnonzero(far != to)
+    did, dw = to - alpha, far_off * dw
+    if len(out):  # back into their boxes
+        dw -= problem.adjoint((far[out] - to[out]) * y[out], some[out])
+    best, slope, bend, turn = along(did, dw)
+    t = min(best, 1.0)
+    ascent.alpha[some] = alpha + t * did
+    ascent.work += t * dw
+    ascent.balance += t * turn
+    ascent.gain += t * slope - 0.5 * t * t * bend
+    ascent.passes += len(out) / problem.n
+
+
+def _settle(problem: Problem, ascent: Ascent, some: np.ndarray) -> None:
+    """These at the maximum of D over all their alpha_i."""
+    y, upper, stiffness, _ = ascent.facts[some].T
+    before, b = ascent.alpha[some], ascent.centre + ascent.reach * float(ascent.balance[0])
+    Q = (problem.gram(some) + ascent.reach) * np.outer(y, y) + np.diag(stiffness)
+    slope = problem.loss.tilt - stiffness * before - y * (problem.scores(ascent.work, some) + b)
+    after = np.clip(before + box_qp.maximize(Q, slope, -before, upper - before), 0.0, upper)
+    change = after - before
+    ascent.alpha[some] = after
+    ascent.work += problem.adjoint(change * y, some)
+    ascent.balance += change @ y
+    ascent.gain += float(np.sum(change * (problem.loss.tilt - 0.5 * stiffness * (before + after))))
+    ascent.passes += len(some) ** 2 / problem.n
 
 
 def sum_up(problem: Problem, ascent: Ascent) -> None:
@@ -316,25 +352,6 @@ def sum_up(problem: Problem, ascent: Ascent) -> None:
     ascent.work = problem.scores(f) if problem.kind == "kernel" else f
     ascent.balance[0] = np.sum(ascent.alpha * problem.y)
     ascent.gain = problem.dual_gain(ascent.alpha)
-
-
-class Way(NamedTuple):
-    """D along a change of alpha: where it is largest, its first part slope t - bend t^2 / 2, and sum change_i y_i."""
-
-    best: float
-    slope: float
-    bend: float
-    turn: float
-
-
-def _along(problem: Problem, ascent: Ascent, change: Array, dw: Array) -> Way:
-    """With dw = sum change_i y_i x_i."""
-    tilt, bend, b = problem.loss.tilt, problem.loss.bend, ascent.centre + ascent.reach * float(ascent.balance[0])
-    share, turn = problem.share(change), float(np.sum(change * problem.y))
-    slope, curve = tilt * float(np.sum(change)) - bend * float(ascent.alpha @ share), bend * float(change @ share)
-    gain = slope - float(ascent.work @ dw) - b * turn
-    whole = curve + float(dw @ dw) + ascent.reach * turn * turn
-    return Way(max(gain / whole, 0.0) if whole > 0.0 else 0.0, slope, curve, turn)
 
 
 def _block(problem: Problem) -> int:

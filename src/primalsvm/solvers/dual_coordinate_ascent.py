@@ -1,6 +1,6 @@
 r"""Dual coordinate ascent, in turns with Newton's method where it is slow.
 
-Maximise D over one alpha_i at a time, exactly (the passes, their threads and leaps: `ascent`):
+Maximise D over one alpha_i at a time, exactly (the passes, their threads and how they go further: `ascent`):
 
     alpha_i <- clip(alpha_i + g_i / (|phi(x_i)|^2 + bend / c_i), 0, u c_i),     g_i = tilt - bend alpha_i / c_i - m_i
 
@@ -20,12 +20,13 @@ the same turn.
 Hsieh, Chang, Lin, Keerthi, Sundararajan (2008), Algorithms 1 and 3; seed 004's Algorithm 3.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from ..ascent import Ascent, begin, begin_again, can_lift, dual_of, leap, lift, look_for_twins, make_pass, sum_up
+from ..ascent import Ascent, begin, begin_again, can_lift, dual_of, go_further, lift, make_pass, sum_up
 from ..losses import Array
 from ..newton_path import NewtonPath, advance, begin_path
 from ..piecewise import minimize_along
@@ -34,12 +35,12 @@ from ..solve import Solver, Start
 
 ROUNDS = 10  # passes over the active samples in one step, at most: a call has its price too
 REFRESH = 100  # passes after which f is summed up again from alpha, against the drift of rounding
-FIRST, LEAP = 12.0, 5.0  # passes before the first mark, and between two leaps: an easy problem is solved before
-FINE = 1e-8  # a belief from which on rounding would leap too
+FINE = 1e-8  # a belief from which on rounding would go further too
 EARLY, PEEK = 3.0, 3.0  # passes, and times tol a belief, from which on P is computed: f jitters by then
 AVERAGE = 16  # passes of a turn before averages are taken, and then in windows of a third of it
 TURN = {True: 25, False: 40}  # passes of the first turn; where the loss is not smooth Newton has stages to go ...
 GROWTH = 1.5  # ... and each turn's length over that of the last one
+WAIT = 100.0  # passes: an ascent that will be done in so many keeps its turn
 UNFINISHED = 2  # times its turn Newton may take for its first stage
 LIFT_REACH = 100.0  # times tol: a gap of Newton's from which a few passes may come down to tol
 
@@ -54,7 +55,7 @@ class State(Ascent):
     turn: float = 0.0  # length of a turn, in passes ...
     turn_began: float = 0.0
     turn_passes: float = 0.0  # passes before the ascent's turn
-    began_with: float = np.inf  # ... and the belief half-way through
+    trail: list[tuple[float, float]] = field(default_factory=list)  # ... and the belief after so many passes of it
     path: NewtonPath | None = None  # Newton's, when it has the turn
     best: Start | None = None  # the best f and b of Newton's turns, and the best alpha of the ascent's,
     primal: float = np.inf  # with their P
@@ -93,7 +94,6 @@ class DualCoordinateAscent(Solver):
                 self._newton(problem, state, state.path)
                 return
             self._take_over(problem, state, state.path)
-        look_for_twins(problem, state)
         visits, before = 0, state.passes
         averaging = problem.kind == "linear" and state.passes - state.turn_passes >= AVERAGE / 2
         for _ in range(ROUNDS):
@@ -110,8 +110,8 @@ class DualCoordinateAscent(Solver):
         if problem.kind == "kernel":
             state.f = state.alpha * problem.y
             return
-        if state.passes >= FIRST and state.passes - state.marked >= LEAP and state.belief > FINE:
-            leap(problem, state)
+        if state.passes >= state.due and state.belief > FINE:
+            go_further(problem, state)
         state.f = state.work
         self._average(problem, state)
         peek = state.passes >= EARLY and state.belief <= PEEK * state.tol
@@ -126,14 +126,14 @@ class DualCoordinateAscent(Solver):
 
     @staticmethod
     def _is_slow(state: State) -> bool:
-        """Is the turn over, and would another one of the same length not be enough?"""
-        done = state.work_done - state.turn_began
-        if done < 0.5 * state.turn:
-            state.began_with = state.belief
+        """Is the turn over, and would it be long before tol, at the rate of the second half of what was done?"""
+        done, trail = state.work_done - state.turn_began, state.trail
+        trail.append((done, state.belief))
         if done < state.turn:
             return False
-        rate = np.log(state.began_with / state.belief) / (0.5 * done) if 0 < state.belief < state.began_with else 0.0
-        return state.belief > 0 and bool(np.log(state.belief / max(state.tol, 1e-12)) > rate * state.turn)
+        half, belief = trail[bisect_left(trail, (0.5 * done,)) - 1]
+        rate = np.log(belief / state.belief) / (done - half) if 0 < state.belief < belief else 0.0
+        return state.belief > 0 and bool(np.log(state.belief / max(state.tol, 1e-12)) > WAIT * rate)
 
     @staticmethod
     def _hand_over(problem: Problem, state: State) -> None:
@@ -174,7 +174,7 @@ class DualCoordinateAscent(Solver):
         state.h, state.path = path.h, None
         state.total[:], state.window = 0.0, 0
         state.turn_passes, state.window_end = state.passes, state.passes + AVERAGE
-        state.turn, state.turn_began = GROWTH * state.turn, state.work_done
+        state.turn, state.turn_began, state.trail = GROWTH * state.turn, state.work_done, []
 
     @staticmethod
     def _average(problem: Problem, state: State) -> None:
