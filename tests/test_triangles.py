@@ -101,3 +101,11 @@ def test_other_threads_run_while_a_matrix_is_factorised():
     done.set()
     other.join()
     assert sum(begin + 0.2 * (end - begin) < t < end - 0.2 * (end - begin) for t in seen) > 10
+
+
+def test_an_outer_product_is_added_to_the_lower_triangle():
+    rng = np.random.default_rng(0)
+    A, x = rng.standard_normal((7, 7)), rng.standard_normal(14)[::2]
+    wanted = A + np.tril(-2.0 * np.outer(x, x))
+    triangles.add_outer(A, x, -2.0)
+    np.testing.assert_allclose(A, wanted, rtol=1e-14)

@@ -59,7 +59,7 @@ IN_STEP, NEARLY = 0.6, 0.9  # of the sum of what they did: below, one goes on al
 REACH = 1000  # times mean |x|^2 over sum c |x|^2: a free b may move so far in a pass; further, and it ties all together
 LIFTS = 4  # passes to lift a bound
 BLOCK = 64  # samples that are settled together, at most, and no more pairs than n,
-FIRST, SHARE = 6.0, 0.5  # after so many passes at first, and so much of the time in passes between
+FIRST, SHARE = 4.0, 0.5  # after so many passes at first, and so much of the time in passes between
 BLOCK_CALLS, PASS_CALLS = 500_000, 50_000  # multiplications: what their calls cost
 WORTH, LONGEST = 0.1, 4.0  # of what the passes since then gained: with less all wait twice as long, up to so long
 FARTHEST = 1000.0  # times what they did: so far all go at most, and rounding in f with it
@@ -94,7 +94,7 @@ class Ascent:
     echo: Array | None = None  # (d + 1,) see cpu_kernels.put_together; of the balance the last
     mark: Start | None = None  # f and alpha when all went further the last time ...
     marked: float = 0.0  # ... with this D
-    due: float = FIRST  # after how many passes they do the next time,
+    due: float = 0.0  # after how many passes they do the next time,
     rest: float = 1.0  # and how long they wait when it was not worth it
     passes: float = 0.0
 
@@ -130,6 +130,7 @@ def begin(
         limits=np.array([0.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 0.0]),
         seed=np.array([seed * 2 + 88172645463325253], dtype=np.uint64),
         shrink=shrink,
+        due=FIRST,
     )
     sum_up(problem, ascent)
     ascent.b = ascent.centre + ascent.reach * ascent.balance[0]

@@ -45,7 +45,7 @@ from .losses import Array
 from .matrix import ALL, Dense
 from .piecewise import newton_in_bracket
 from .problem import LinearProblem, Problem
-from .triangles import factorise, least_squares, multiply, solve_factored, solve_positive
+from .triangles import add_outer, factorise, least_squares, multiply, solve_factored, solve_positive
 
 DIRECT = 4000  # curved samples up to which the matrix between them is formed where conjugate gradients give up
 EXPLICIT = 1000  # features up to which forming and factorising the Hessian beats conjugate gradients ...
@@ -525,7 +525,7 @@ def _newton_matrix(gram: Array, width: float, metric: Array | None, u: Array | N
     else:
         out += metric
     if u is not None:
-        out -= u[:, None] * u
+        add_outer(out, u, -1.0)
     return out
 
 

@@ -48,6 +48,11 @@ def add_square(A: Array, block: Array, scale: float = 1.0) -> None:
     _call("dsyrk", "U", "N", n, m, scale, block, max(n, 1), 1.0, A, max(n, 1))
 
 
+def add_outer(A: Array, x: Array, scale: float = 1.0) -> None:
+    """A += scale x x', the lower triangle of it."""
+    _call("dsyr", "U", len(x), scale, np.ascontiguousarray(x), 1, A, max(len(x), 1))
+
+
 def multiply(A: Array, x: Array, scale: float = 1.0) -> Array:
     """scale A x of a symmetric A, given by its lower triangle."""
     n, out = len(A), np.zeros(len(A))
