@@ -187,11 +187,12 @@ class LinearSVC(CertifiedClassifier):
 
     def _keep(self, results, data):
         self.coef_ = np.array([result.f for result in results])
-        signed = [part.y * result.alpha for result, part in zip(results, data.parts, strict=True)]
-        if len(signed) == 1 and data.parts[0].rows is None:
-            self.support_ = np.flatnonzero(signed[0] != 0)  # of booleans that is ten times as fast
-            self.dual_coef_ = signed[0][None, self.support_]
+        if len(results) == 1 and data.parts[0].rows is None:
+            alpha = results[0].alpha
+            self.support_ = np.flatnonzero(alpha != 0)  # of booleans that is ten times as fast
+            self.dual_coef_ = (data.parts[0].y[self.support_] * alpha[self.support_])[None, :]
             return
+        signed = [part.y * result.alpha for result, part in zip(results, data.parts, strict=True)]
         duals = gather(signed, data.parts, data.n)
         self.support_ = np.flatnonzero(np.bincount(duals.indices))
         self.dual_coef_ = duals[:, self.support_].toarray()

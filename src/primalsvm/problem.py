@@ -174,7 +174,9 @@ class Problem:
 
     @cached_property
     def norms(self) -> Array:
-        return np.sqrt(self.squared_norms)
+        out, squares = np.empty(self.n), self.squared_norms
+        self.in_parts(lambda begin, end: np.sqrt(squares[begin:end], out=out[begin:end]), self.n)
+        return out
 
     @property
     def offers(self) -> frozenset[str]:
@@ -388,7 +390,9 @@ class LinearProblem(Problem):
         return self.X.take(rows).outer_gram()
 
     def score_error(self, f):
-        return (self.X.matvec_terms + 2) * EPS * float(np.linalg.norm(f)) * self.norms
+        out, norms, factor = np.empty(self.n), self.norms, (self.X.matvec_terms + 2) * EPS * float(np.linalg.norm(f))
+        self.in_parts(lambda begin, end: np.multiply(norms[begin:end], factor, out=out[begin:end]), self.n)
+        return out
 
     def norm_error(self, f):
         return (self.size + 8) * EPS * float(f @ f)
