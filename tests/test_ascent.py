@@ -102,6 +102,33 @@ def test_those_that_are_alike_do_not_keep_the_ascent_waiting(alike, label, loss,
     assert factor * further.history[-1].passes < run().history[-1].passes
 
 
+@pytest.mark.parametrize("seed", [13, 81, 85])
+def test_rounding_is_not_gone_further_along(seed):
+    """One feature and a huge C: the passes go on and on. f that has drifted is no direction once it is summed up."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 1)) * 10 ** rng.uniform(-1, 1.5)
+    X[100:140] = X[:40]
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    cost = 10 ** rng.uniform(0, 5) * rng.uniform(0.3, 1.7, 200)
+    problem, solver = LinearProblem(y, cost, "squared_hinge", "penalized", X=X), DualCoordinateAscent(newton=False)
+    state = solver.init(problem)
+    state.tol = 1e-9
+    for _ in range(300):
+        solver.step(problem, state)
+        assert np.abs(problem.scores(state.work - problem.function(state.alpha))).max() <= 1e-5
+    assert state.passes > 3 * turns.REFRESH
+
+
+def test_f_is_summed_up_again_every_so_often(monkeypatch):
+    problem, solver = text(SquaredHinge(), C=100.0, twins=4), DualCoordinateAscent(newton=False)
+    state, lasts = solver.init(problem), [0.0]
+    state.tol = 0.0
+    while state.passes < 5 * turns.REFRESH and state.belief > 1e-12:
+        solver.step(problem, state)
+        lasts.append(state.summed)
+    assert state.passes - state.summed <= turns.REFRESH + turns.ROUNDS and len(set(lasts)) >= 4
+
+
 def test_going_further_waits_where_it_is_not_worth_it():
     problem, rests = easy(), []
     state = ascent.begin(problem)

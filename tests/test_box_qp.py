@@ -8,8 +8,11 @@ from primalsvm import box_qp
 
 
 def make(seed, n, rank, infinite):
+    """Columns of many lengths; of every other problem they have much in common."""
     rng = np.random.default_rng(seed)
-    A = rng.standard_normal((rank, n)) * 10.0 ** rng.uniform(-1, 1.5, n)
+    A = (rng.standard_normal((rank, n)) + 2.0 * (seed % 2) * rng.standard_normal((rank, 1))) * 10.0 ** rng.uniform(
+        -1, 1.5, n
+    )
     target = rng.standard_normal(rank) * 3
     low, high = -rng.uniform(0, 1, n) * (rng.random(n) < 0.7), rng.uniform(0, 1, n) * (rng.random(n) < 0.7)
     return A, target, low, np.full(n, np.inf) if infinite else high
@@ -40,6 +43,12 @@ def test_what_is_flat_goes_to_its_bound():
     Q = np.array([[1e6, -1e6, 0.0], [-1e6, 1e6, 0.0], [0.0, 0.0, 2.0]])
     x = box_qp.maximize(Q, np.array([1.0, 1.0, 1.0]), np.zeros(3), np.array([0.3, 0.5, 9.0]))
     np.testing.assert_allclose(x, [0.3, 0.3 + 1e-6, 0.5], rtol=1e-9)
+
+
+def test_a_variable_that_only_the_whole_step_sends_out_of_its_box_is_held():
+    """Both slopes lead into the box; the optimum of the face has the second one below its bound."""
+    x = box_qp.maximize(np.array([[6.9, 10.64], [10.64, 16.76]]), np.array([1.0, 0.2]), np.zeros(2), np.ones(2))
+    np.testing.assert_allclose(x, [1 / 6.9, 0.0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("rank", [3, 40])

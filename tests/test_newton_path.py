@@ -168,6 +168,25 @@ def test_samples_are_left_out_and_brought_back(loss, intercept, explicit, monkey
         assert out > problem.n / 2
 
 
+@every_intercept
+def test_hope_is_offered_and_given_up_when_it_was_in_vain(intercept):
+    """A gap small enough while some are out of play is believed once; whoever asks for more brings all of them back."""
+    problem = large(Hinge(), intercept)
+    path = begin_path(problem)
+    path.tol, offered = 1e-6, 0
+    while not path.ended and offered < 3:
+        advance(problem, path)
+        if path.hopeful:
+            offered += 1
+            assert path.play.picked is not None and path.belief <= path.tol
+            gap, seen = true_gap(problem, path), path.seen
+            assert gap / path.primal == pytest.approx(path.belief, rel=0.1)  # they have kept still
+            path.tol *= 0.1
+            advance(problem, path)
+            assert path.seen <= 1.1 * gap < seen  # the gap when all were in play the last time
+    assert offered
+
+
 @every_loss
 @pytest.mark.parametrize("h", [0.0, 0.3])
 def test_what_is_known_of_a_step_need_not_be_summed_up(loss, h):

@@ -59,7 +59,7 @@ IN_STEP, NEARLY = 0.6, 0.9  # of the sum of what they did: below, one goes on al
 REACH = 1000  # times mean |x|^2 over sum c |x|^2: a free b may move so far in a pass; further, and it ties all together
 LIFTS = 4  # passes to lift a bound
 BLOCK = 64  # samples that are settled together, at most, and no more pairs than n,
-FIRST, SHARE = 4.0, 0.5  # after so many passes at first, and so much of the time in passes between
+FIRST, SHARE = 4.0, 0.5  # after so many passes at first, then for so much of the time of the passes between at most
 BLOCK_CALLS, PASS_CALLS = 500_000, 50_000  # multiplications: what their calls cost
 WORTH, LONGEST = 0.1, 4.0  # of what the passes since then gained: with less all wait twice as long, up to so long
 FARTHEST = 1000.0  # times what they did: so far all go at most, and rounding in f with it
@@ -94,8 +94,9 @@ class Ascent:
     echo: Array | None = None  # (d + 1,) see cpu_kernels.put_together; of the balance the last
     mark: Start | None = None  # f and alpha when all went further the last time ...
     marked: float = 0.0  # ... with this D
-    due: float = 0.0  # after how many passes they do the next time,
-    rest: float = 1.0  # and how long they wait when it was not worth it
+    due: float = 0.0  # after how many passes they do the next time ...
+    rest: float = 1.0  # ... which is so many times as far away where the last ones were not worth it
+    summed: float = 0.0  # passes when f was last summed up
     passes: float = 0.0
 
 
@@ -145,7 +146,7 @@ def begin_again(problem: Problem, ascent: Ascent, alpha: Array, b: float) -> Non
     sum_up(problem, ascent)
     ascent.active = ascent.everyone.copy()
     ascent.limits[2:4] = np.inf, -np.inf
-    ascent.lack, ascent.mark = 0.0, None
+    ascent.lack = 0.0
 
 
 def rough_start(problem: Problem, passes: int) -> Start:
@@ -292,6 +293,7 @@ def go_further(problem: Problem, ascent: Ascent) -> None:
             moved = np.abs(ascent.alpha[some] - before) * problem.norms[some]
             some = some[np.argpartition(moved, -size)[-size:]]
         _settle(problem, ascent, some)
+        ascent.b = ascent.centre + ascent.reach * float(ascent.balance[0])
         by_passes, reached = reached - ascent.marked, dual_of(problem, ascent, ascent.b)
         ascent.rest = 1.0 if reached - ascent.marked > (1 + WORTH) * by_passes else min(2 * ascent.rest, LONGEST)
     cost = (size * size / problem.n * problem.entries + BLOCK_CALLS) / (problem.entries + PASS_CALLS)
@@ -321,7 +323,7 @@ def _leap(problem: Problem, ascent: Ascent, some: np.ndarray, did: Array, dw: Ar
         dw -= problem.adjoint((far[out] - to[out]) * y[out], some[out])
     best, slope, bend, turn = along(did, dw)
     t = min(best, 1.0)
-    ascent.alpha[some] = alpha + t * did
+    ascent.alpha[some] = to if t == 1.0 else np.clip(alpha + t * did, 0.0, upper)
     ascent.work += t * dw
     ascent.balance += t * turn
     ascent.gain += t * slope - 0.5 * t * t * bend
@@ -334,7 +336,9 @@ def _settle(problem: Problem, ascent: Ascent, some: np.ndarray) -> None:
     before, b = ascent.alpha[some], ascent.centre + ascent.reach * float(ascent.balance[0])
     Q = (problem.gram(some) + ascent.reach) * np.outer(y, y) + np.diag(stiffness)
     slope = problem.loss.tilt - stiffness * before - y * (problem.scores(ascent.work, some) + b)
-    after = np.clip(before + box_qp.maximize(Q, slope, -before, upper - before), 0.0, upper)
+    room = upper - before
+    change = box_qp.maximize(Q, slope, -before, room)
+    after = np.where(change >= room, upper, np.clip(before + change, 0.0, upper))  # at a bound to the bit
     change = after - before
     ascent.alpha[some] = after
     ascent.work += problem.adjoint(change * y, some)
@@ -344,7 +348,8 @@ def _settle(problem: Problem, ascent: Ascent, some: np.ndarray) -> None:
 
 
 def sum_up(problem: Problem, ascent: Ascent) -> None:
-    """f_alpha and all other sums anew from alpha."""
+    """f_alpha and all other sums anew from alpha. The mark goes: all would go further along the drift of rounding."""
+    ascent.mark, ascent.summed = None, ascent.passes
     if not ascent.alpha.any():
         ascent.work = np.zeros(problem.size)
         ascent.balance[0] = ascent.gain = 0.0

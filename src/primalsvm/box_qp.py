@@ -27,11 +27,16 @@ def maximize(Q: Array, g: Array, low: Array, high: Array) -> Array:
     ridge = RIDGE * np.diagonal(Q) + 1e-300
     for _ in range(ROUNDS):
         free = np.flatnonzero(((x < high) & (slope > 0.0)) | ((x > low) & (slope < 0.0)))
+        while len(free):
+            face, here, s = Q[np.ix_(free, free)], x[free], slope[free]
+            step = solve_positive(face + np.diag(ridge[free]), s)
+            bound = np.where(step > 0.0, high[free], low[free])
+            held = (here == bound) & (step != 0.0)  # at its bound, where its slope leads away, but not the whole step
+            if not held.any():
+                break
+            free = free[~held]
         if not len(free):
             break
-        face, here, s = Q[np.ix_(free, free)], x[free], slope[free]
-        step = solve_positive(face + np.diag(ridge[free]), s)
-        bound = np.where(step > 0.0, high[free], low[free])
         until = np.divide(bound - here, step, out=np.full_like(step, np.inf), where=step != 0.0)
         t = min(1.0, float(np.min(until)))
         places = [np.where(until <= t, bound, here + t * step)]  # those that meet their bound are at it, to the bit
@@ -40,7 +45,7 @@ def maximize(Q: Array, g: Array, low: Array, high: Array) -> Array:
         moves = [place - here for place in places]
         gains = [float(s @ move - 0.5 * move @ (face @ move)) for move in moves]
         best = int(np.argmax(gains))
-        if t == 1.0 and not gains[0] > TRIFLE * gained:
+        if not gains[best] > (TRIFLE * gained if t == 1.0 else 0.0):
             break
         gained += gains[best]
         x[free] = places[best]

@@ -65,7 +65,8 @@ def keep_pages() -> None:
     """glibc hands freed memory back to the system as soon as there are 16 MB of it or so, and vectors of half a million
     samples are then made of new pages each time, a sixth of a fit. Once it has freed a block of nearly 32 MB, untouched
     or not, blocks of up to that size stay in its heap (mallopt(3), M_MMAP_THRESHOLD), and of that it is told to keep
-    KEPT at the end. Elsewhere this does nothing."""
+    KEPT at the end: in this order, as glibc then stops to learn from what is freed. All of the process is meant.
+    Elsewhere this does nothing."""
     np.empty(32 * 2**20 - 2**16, dtype=np.uint8)
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, KEPT)

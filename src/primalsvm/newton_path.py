@@ -263,8 +263,10 @@ def advance(problem: Problem, path: NewtonPath) -> None:
     if path.ended:
         return
     if path.hopeful:  # in vain
-        path.hopeful = False
         _bring_back(problem, path)
+        _end_stage(problem, path)
+        if path.ended:
+            return
     if path.stage_done:
         _next_stage(problem, path)
     _newton_step(problem, path)
@@ -272,19 +274,26 @@ def advance(problem: Problem, path: NewtonPath) -> None:
         path.seen = path.gap
     elif path.gap <= 0.5 * path.tol * path.primal:
         path.hopeful = True
+        return
     elif path.gap <= max(1e-4 * path.seen, LIMIT * path.primal):
         _bring_back(problem, path)
-    if path.stage_done:
-        path.stages += 1
-        path.idle = 0 if path.gap < 0.9 * path.best else path.idle + 1
-        path.best = min(path.best, path.gap)
-        settled = not path.h and path.newton <= SETTLED * path.tol * path.primal
-        over = path.idle >= IDLE or path.stages >= STAGES or path.gap <= LIMIT * path.primal
-        if (over or settled) and path.play.picked is not None:
-            _bring_back(problem, path)
-            path.moved = np.inf  # nobody is left out of the stage that may be the last one
-        else:
-            path.over, path.settled = over, path.tol if settled else np.inf
+    _end_stage(problem, path)
+
+
+def _end_stage(problem: Problem, path: NewtonPath) -> None:
+    """Where the last step has finished a stage: is there anything left to do?"""
+    if not path.stage_done:
+        return
+    path.stages += 1
+    path.idle = 0 if path.gap < 0.9 * path.best else path.idle + 1
+    path.best = min(path.best, path.gap)
+    settled = not path.h and path.newton <= SETTLED * path.tol * path.primal
+    over = path.idle >= IDLE or path.stages >= STAGES or path.gap <= LIMIT * path.primal
+    if (over or settled) and path.play.picked is not None:
+        _bring_back(problem, path)
+        path.moved = np.inf  # nobody is left out of the stage that may be the last one
+    else:
+        path.over, path.settled = over, path.tol if settled else np.inf
 
 
 def polish(problem: Problem, f: Array) -> Iterator[NewtonPath]:
@@ -340,6 +349,7 @@ def _leave_out(problem: Problem, path: NewtonPath) -> None:
 
 def _bring_back(problem: Problem, path: NewtonPath) -> None:
     """All samples in play again, with margins computed afresh."""
+    path.hopeful = False
     if path.play.picked is None:
         path.seen = path.gap
         return

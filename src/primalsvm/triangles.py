@@ -50,7 +50,7 @@ def add_square(A: Array, block: Array, scale: float = 1.0) -> None:
 
 def add_outer(A: Array, x: Array, scale: float = 1.0) -> None:
     """A += scale x x', the lower triangle of it."""
-    _call("dsyr", "U", len(x), scale, np.ascontiguousarray(x), 1, A, max(len(x), 1))
+    _call("dsyr", "U", len(x), float(scale), np.ascontiguousarray(x), 1, A, max(len(x), 1))
 
 
 def multiply(A: Array, x: Array, scale: float = 1.0) -> Array:

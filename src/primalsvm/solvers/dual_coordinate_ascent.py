@@ -28,7 +28,7 @@ import numpy as np
 
 from ..ascent import Ascent, begin, begin_again, can_lift, dual_of, go_further, lift, make_pass, sum_up
 from ..losses import Array
-from ..newton_path import NewtonPath, advance, begin_path
+from ..newton_path import NewtonPath, advance, begin_path, is_explicit
 from ..piecewise import minimize_along
 from ..problem import Problem
 from ..solve import Solver, Start
@@ -40,7 +40,7 @@ EARLY, PEEK = 3.0, 3.0  # passes, and times tol a belief, from which on P is com
 AVERAGE = 16  # passes of a turn before averages are taken, and then in windows of a third of it
 TURN = {True: 25, False: 40}  # passes of the first turn; where the loss is not smooth Newton has stages to go ...
 GROWTH = 1.5  # ... and each turn's length over that of the last one
-WAIT = 100.0  # passes: an ascent that will be done in so many keeps its turn
+WAIT = 100.0  # passes: an ascent that will be done in so many keeps its turn, where a turn of Newton's is dear
 UNFINISHED = 2  # times its turn Newton may take for its first stage
 LIFT_REACH = 100.0  # times tol: a gap of Newton's from which a few passes may come down to tol
 
@@ -90,11 +90,12 @@ class DualCoordinateAscent(Solver):
     def step(self, problem: Problem, state: State) -> None:
         if state.path is not None:
             turn = state.turn if state.path.stages else UNFINISHED * state.turn
-            if not state.path.ended and state.path.passes - state.turn_began < turn:
+            hopeful = state.path.hopeful or state.path.passes - state.turn_began < turn
+            if not state.path.ended and hopeful:
                 self._newton(problem, state, state.path)
                 return
             self._take_over(problem, state, state.path)
-        visits, before = 0, state.passes
+        visits = 0
         averaging = problem.kind == "linear" and state.passes - state.turn_passes >= AVERAGE / 2
         for _ in range(ROUNDS):
             visits += make_pass(problem, state)
@@ -105,12 +106,12 @@ class DualCoordinateAscent(Solver):
             if visits >= len(state.everyone) or state.belief <= state.tol:
                 break
         state.passes += visits / max(len(state.everyone), 1)
-        if state.passes // REFRESH > before // REFRESH:
+        if state.passes - state.summed >= REFRESH:
             sum_up(problem, state)
         if problem.kind == "kernel":
             state.f = state.alpha * problem.y
             return
-        if state.passes >= state.due and state.belief > FINE:
+        if state.passes >= state.due and state.belief > max(FINE, state.tol):
             go_further(problem, state)
         state.f = state.work
         self._average(problem, state)
@@ -121,19 +122,19 @@ class DualCoordinateAscent(Solver):
             gap = (state.primal - dual_of(problem, state, state.best.b)) / state.primal
             if gap > 0.0 and (gap < state.belief or peek):  # with an unbalanced alpha and another b it can be anything
                 state.f, state.b, state.belief = state.best.f, state.best.b, gap
-        if self.newton and self._is_slow(state):
+        if self.newton and self._is_slow(state, state.turn if is_explicit(problem) else WAIT):
             self._hand_over(problem, state)
 
     @staticmethod
-    def _is_slow(state: State) -> bool:
-        """Is the turn over, and would it be long before tol, at the rate of the second half of what was done?"""
+    def _is_slow(state: State, wait: float) -> bool:
+        """Is the turn over, and tol more than so many passes away, at the rate of the second half of what was done?"""
         done, trail = state.work_done - state.turn_began, state.trail
         trail.append((done, state.belief))
         if done < state.turn:
             return False
         half, belief = trail[bisect_left(trail, (0.5 * done,)) - 1]
         rate = np.log(belief / state.belief) / (done - half) if 0 < state.belief < belief else 0.0
-        return state.belief > 0 and bool(np.log(state.belief / max(state.tol, 1e-12)) > WAIT * rate)
+        return state.belief > 0 and bool(np.log(state.belief / max(state.tol, 1e-12)) > wait * rate)
 
     @staticmethod
     def _hand_over(problem: Problem, state: State) -> None:
