@@ -13,14 +13,14 @@ LOSSES = [Hinge(), SquaredHinge(), Huber(0.3)]
 INTERCEPTS = ["none", "penalized", "free"]
 
 
-def text(loss, intercept="none", n=300, d=500, C=1.0, twins=0, alike=1.0, seed=0):
-    """Sparse rows of about unit length; `twins` long rows stand twice, with both labels, alike or nearly."""
+def text(loss, intercept="none", n=300, d=500, C=1.0, twins=0, seed=0):
+    """Sparse rows of about unit length; `twins` long rows stand twice, with both labels."""
     rng = np.random.default_rng(seed)
     X = sp.random(n, d, 0.03, format="csr", rng=rng)
     y = np.where(X @ rng.standard_normal(d) + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)
     if twins:
         X[:twins] *= 20.0
-        X, y = sp.vstack([X, alike * X[:twins]], format="csr"), np.r_[y, -y[:twins]]
+        X, y = sp.vstack([X, X[:twins]], format="csr"), np.r_[y, -y[:twins]]
     return LinearProblem(y, C * rng.uniform(0.5, 1.5, len(y)), loss, intercept, X=as_matrix(X))
 
 
@@ -82,23 +82,24 @@ def test_those_settled_together_have_nothing_left_to_gain(loss, intercept):
     [(0.0, -1.0), (1e-2, -1.0), (1e-2, 1.0)],
     ids=["twins, both labels", "near twins, both labels", "near twins, the same labels"],
 )
+@pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_those_that_are_alike_do_not_keep_the_ascent_waiting(alike, label, loss, monkeypatch):
+def test_those_that_are_alike_do_not_keep_the_ascent_waiting(alike, label, loss, intercept, monkeypatch):
     """Each step of one undoes most of the other's: the longer the rows, the more steps."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((400, 60)) * (rng.random((400, 60)) < 0.3)
     y = np.where(rng.random(400) < 0.5, 1.0, -1.0)
     X[:10] *= 20
     X[10:20], y[10:20] = X[:10] + alike * rng.standard_normal((10, 60)), label * y[:10]
-    problem = LinearProblem(y, np.full(len(y), 1.0), loss, "none", X=sp.csr_matrix(X))
+    problem = LinearProblem(y, np.full(len(y), 1.0), loss, intercept, X=sp.csr_matrix(X))
 
     def run():
-        return solve(problem, DualCoordinateAscent(newton=False), tol=1e-5, max_iter=2000, free_work=0)
+        return solve(problem, DualCoordinateAscent(newton=False), tol=1e-5, max_iter=6000, free_work=0)
 
     further = run()
     assert further.status == "converged" and further.certificate.relative_gap <= 1e-5
     monkeypatch.setattr(turns, "go_further", lambda problem, state: None)
-    factor = 1.5 if label > 0 and loss == "squared_hinge" else 5.0  # curvature of their own helps these
+    factor = 5.0 if label < 0 else 1.5  # with the same label one can stand for both
     assert factor * further.history[-1].passes < run().history[-1].passes
 
 
@@ -119,7 +120,7 @@ def test_rounding_is_not_gone_further_along(seed):
     assert state.passes > 3 * turns.REFRESH
 
 
-def test_f_is_summed_up_again_every_so_often(monkeypatch):
+def test_f_is_summed_up_again_every_so_often():
     problem, solver = text(SquaredHinge(), C=100.0, twins=4), DualCoordinateAscent(newton=False)
     state, lasts = solver.init(problem), [0.0]
     state.tol = 0.0

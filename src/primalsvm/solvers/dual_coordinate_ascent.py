@@ -90,8 +90,8 @@ class DualCoordinateAscent(Solver):
     def step(self, problem: Problem, state: State) -> None:
         if state.path is not None:
             turn = state.turn if state.path.stages else UNFINISHED * state.turn
-            hopeful = state.path.hopeful or state.path.passes - state.turn_began < turn
-            if not state.path.ended and hopeful:
+            goes_on = state.path.hopeful or state.path.passes - state.turn_began < turn
+            if not state.path.ended and goes_on:
                 self._newton(problem, state, state.path)
                 return
             self._take_over(problem, state, state.path)
